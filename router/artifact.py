@@ -1,0 +1,167 @@
+"""A trained router as bytes: a manifest and checked parts, no pickle anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.catalog import Bands
+from router.confidence import ResidualSample
+from router.encoder import EncoderSpec
+from router.errors import ArtifactError, RouterError
+from router.features import FEATURE_NAMES
+from router.requirements import Calibration, RequirementsPredictor, head_from_arrays
+from router.text import TextBudget
+
+ARTIFACT_FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+_ARRAYS: Final = "heads.npz"
+
+
+@dataclass(frozen=True, slots=True)
+class RouterArtifact:
+    """Everything a router learned. ``card`` describes the training data, ``metrics`` what was measured; both are plain JSON data."""
+
+    encoder: EncoderSpec
+    predictor: RequirementsPredictor
+    bands: Bands
+    residuals: ResidualSample
+    budget: TextBudget = field(default_factory=TextBudget)
+    default_threshold: float = 0.1
+    card: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """Names of the K capabilities, in the order of the heads."""
+        return self.predictor.capabilities
+
+
+def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
+    """The artefact as named parts; equal artefacts give equal bytes."""
+    arrays: dict[str, NDArray[np.generic]] = {
+        "bands.low": artifact.bands.low,
+        "bands.high": artifact.bands.high,
+        "residuals.edges": artifact.residuals.edges,
+        "residuals.values": artifact.residuals.residuals,
+    }
+    predictor = artifact.predictor
+    for name, head, calibration in zip(predictor.capabilities, predictor.heads, predictor.calibrations, strict=True):
+        arrays |= {f"head/{name}/{key}": array for key, array in head.to_arrays().items()}
+        arrays |= {f"calibration/{name}/x": calibration.x, f"calibration/{name}/y": calibration.y}
+    parts = {_ARRAYS: _dump_arrays(arrays)}
+    manifest = {
+        "format": ARTIFACT_FORMAT,
+        "encoder": artifact.encoder.to_mapping(),
+        "capabilities": list(predictor.capabilities),
+        "features": list(FEATURE_NAMES),
+        "budget": {name: getattr(artifact.budget, name) for name in TextBudget.__dataclass_fields__},
+        "default_threshold": artifact.default_threshold,
+        "card": dict(artifact.card),
+        "metrics": dict(artifact.metrics),
+        "parts": {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in parts.items()},
+    }
+    return {MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True).encode() + b"\n", **parts}
+
+
+def artifact_id(parts: Mapping[str, bytes]) -> str:
+    """Short name of an artefact: the first 12 hex digits of its manifest's SHA-256, which covers every part."""
+    return hashlib.sha256(parts[MANIFEST]).hexdigest()[:12]
+
+
+def load_artifact(parts: Mapping[str, bytes]) -> RouterArtifact:
+    """Check every part against the manifest, then read it.
+
+    Raises
+    ------
+    ArtifactError
+        Naming the part: missing, tampered with, of another format, or made for other features.
+    """
+    manifest = _manifest(parts)
+    arrays = _load_arrays(_checked(parts, manifest, _ARRAYS))
+    try:
+        return _build(manifest, arrays)
+    except ArtifactError:
+        raise
+    except (KeyError, TypeError, ValueError, IndexError, RouterError) as error:
+        raise ArtifactError(f"the artefact cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]) -> RouterArtifact:
+    encoder = EncoderSpec.from_mapping(manifest["encoder"])
+    if tuple(manifest["features"]) != FEATURE_NAMES:
+        raise ArtifactError("the artefact was trained on other features than this version extracts: train it again")
+    names = tuple(str(name) for name in manifest["capabilities"])
+    dimension = encoder.dimension + len(FEATURE_NAMES)
+    heads = tuple(head_from_arrays(_below(arrays, f"head/{name}/"), dimension) for name in names)
+    calibrations = tuple(Calibration(_f64(arrays[f"calibration/{name}/x"]), _f64(arrays[f"calibration/{name}/y"])) for name in names)
+    return RouterArtifact(
+        encoder=encoder,
+        predictor=RequirementsPredictor(names, heads, calibrations),
+        bands=Bands(_f64(arrays["bands.low"]), _f64(arrays["bands.high"])),
+        residuals=ResidualSample(_f64(arrays["residuals.edges"]), _f64(arrays["residuals.values"])),
+        budget=TextBudget(**{name: int(value) for name, value in manifest["budget"].items()}),
+        default_threshold=float(manifest["default_threshold"]),
+        card=manifest.get("card", {}),
+        metrics=manifest.get("metrics", {}),
+    )
+
+
+def _manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:
+    if MANIFEST not in parts:
+        raise ArtifactError(f"no {MANIFEST}: this is not a router artefact")
+    try:
+        manifest = json.loads(parts[MANIFEST])
+    except ValueError as error:
+        raise ArtifactError(f"{MANIFEST} is not JSON: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != ARTIFACT_FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else None
+        raise ArtifactError(f"artefact format {found!r} is not {ARTIFACT_FORMAT}, the one this version reads: train it again")
+    return manifest
+
+
+def _checked(parts: Mapping[str, bytes], manifest: Mapping[str, Any], name: str) -> bytes:
+    if name not in parts:
+        raise ArtifactError(f"part {name!r} of the artefact is missing")
+    listed = manifest.get("parts")
+    entry = listed.get(name) if isinstance(listed, dict) else None
+    expected = entry.get("sha256") if isinstance(entry, dict) else None
+    found = hashlib.sha256(parts[name]).hexdigest()
+    if found != expected:
+        raise ArtifactError(f"part {name!r} was changed: its SHA-256 is {found[:12]}…, the manifest says {str(expected)[:12]}…")
+    return parts[name]
+
+
+def _dump_arrays(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
+    """An npz whose bytes depend on nothing but the arrays (fixed time stamps, sorted names)."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(arrays):
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asarray(arrays[name], order="C"), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0)), member.getvalue(), zipfile.ZIP_DEFLATED)
+    return buffer.getvalue()
+
+
+def _load_arrays(data: bytes) -> dict[str, NDArray[np.generic]]:
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise ArtifactError(f"part {_ARRAYS!r} is not a readable npz: {error}") from error
+
+
+def _below(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> dict[str, NDArray[np.generic]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _f64(array: NDArray[np.generic]) -> NDArray[np.float64]:
+    return np.asarray(array, dtype=np.float64)

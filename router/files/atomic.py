@@ -1,0 +1,54 @@
+"""Files that are either there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader, or a crash, never sees half of it. Parent folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)  # noqa: S103 - a public file, as any other output
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
+    """Write a folder of files and put it in place with one rename; what stood there before is gone only after that."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        for name, data in parts.items():
+            (staging / name).write_bytes(data)
+        staging.chmod(0o755)
+        replace_folder(staging, folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def replace_folder(staging: Path, folder: Path) -> None:
+    """Move ``staging`` to ``folder``, keeping the old one until the new one is in place."""
+    if not folder.exists():
+        os.replace(staging, folder)
+        return
+    old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+    os.replace(folder, old / "old")
+    try:
+        os.replace(staging, folder)
+    except OSError:
+        os.replace(old / "old", folder)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,206 @@
+"""What a conversation requires of a model: one number in [0, 1] a capability, and the predictor that says it.
+
+A predictor is arrays and nothing else. Trees are evaluated here, so that serving needs neither the library that grew them nor a pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from router.errors import ArtifactError, InvalidInput
+
+Array = NDArray[np.float64]
+CAPABILITIES: Final[tuple[str, ...]] = ("reasoning", "code_gen", "debugging", "tool_use")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """Requirement in [0, 1] of every capability."""
+
+    values: Mapping[str, float]
+
+    @classmethod
+    def from_array(cls, row: ArrayLike, capabilities: Sequence[str]) -> Requirements:
+        """Name the columns of one predicted row, shape (K,)."""
+        return cls(dict(zip(capabilities, np.asarray(row, dtype=np.float64).tolist(), strict=True)))
+
+    def to_array(self, capabilities: Sequence[str]) -> Array:
+        """The requirements in the order asked for, shape (K,)."""
+        missing = [name for name in capabilities if name not in self.values]
+        if missing:
+            raise InvalidInput(f"no requirement for capability {missing[0]!r}: there are {', '.join(self.values)}")
+        return np.array([self.values[name] for name in capabilities])
+
+
+class Head(Protocol):
+    """One capability's raw prediction."""
+
+    def decision(self, x: Array) -> Array:
+        """Log-odds, shape (n,), of inputs with shape (n, d)."""
+        ...
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The head as named arrays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LinearHead:
+    """Logistic head: log-odds = standardised x @ weights + bias, with the standardisation folded in."""
+
+    weights: Array
+    bias: float
+
+    def decision(self, x: Array) -> Array:
+        """Log-odds, shape (n,)."""
+        return x @ self.weights + self.bias
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Arrays ``weights`` (d,) and ``bias`` ()."""
+        return {"weights": self.weights, "bias": np.array(self.bias)}
+
+
+@dataclass(frozen=True, slots=True)
+class TreeHead:
+    """Boosted trees: all trees side by side, walked one level at a time.
+
+    ``feature``, ``threshold``, ``left`` and ``right`` have shape (trees, nodes). A leaf points at itself, so that walking on stays there.
+    A row goes left where its value is at most the threshold.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: Array
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    value: Array
+    bias: float
+    depth: int
+
+    def decision(self, x: Array) -> Array:
+        """Log-odds, shape (n,)."""
+        out = np.empty(len(x))
+        trees = np.arange(self.feature.shape[0])
+        for start in range(0, len(x), 2048):
+            rows = x[start : start + 2048]
+            node = np.zeros((len(rows), len(trees)), dtype=np.int64)
+            index = np.arange(len(rows))[:, None]
+            for _ in range(self.depth):
+                goes_left = rows[index, self.feature[trees, node]] <= self.threshold[trees, node]
+                node = np.where(goes_left, self.left[trees, node], self.right[trees, node])
+            out[start : start + 2048] = self.value[trees, node].sum(axis=1) + self.bias
+        return out
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The seven arrays of the head."""
+        return {
+            "feature": self.feature,
+            "threshold": self.threshold,
+            "left": self.left,
+            "right": self.right,
+            "value": self.value,
+            "bias": np.array(self.bias),
+            "depth": np.array(self.depth),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MeanHead:
+    """Average of the log-odds of several heads (a blend of linear and trees)."""
+
+    heads: tuple[Head, ...]
+
+    def decision(self, x: Array) -> Array:
+        """Mean log-odds, shape (n,)."""
+        return np.mean([head.decision(x) for head in self.heads], axis=0)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Arrays of every member, prefixed with its position."""
+        return {f"{i}.{name}": array for i, head in enumerate(self.heads) for name, array in head.to_arrays().items()}
+
+
+def head_from_arrays(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> Head:
+    """Rebuild a head from its arrays and check that it can only read the ``dimension`` columns it is given.
+
+    Raises
+    ------
+    ArtifactError
+        If the arrays are not those of a head, or point outside their bounds.
+    """
+    if "weights" in arrays:
+        weights = np.asarray(arrays["weights"], dtype=np.float64)
+        if weights.shape != (dimension,):
+            raise ArtifactError(f"a linear head has {weights.shape} weights: ({dimension},) were expected")
+        return LinearHead(weights, float(np.asarray(arrays["bias"], dtype=np.float64)))
+    if "feature" in arrays:
+        return _tree_head(arrays, dimension)
+    members = sorted({name.split(".", 1)[0] for name in arrays if "." in name})
+    if not members:
+        raise ArtifactError(f"no head is made of the arrays {sorted(arrays)}")
+    return MeanHead(tuple(head_from_arrays({n.split(".", 1)[1]: a for n, a in arrays.items() if n.split(".", 1)[0] == m}, dimension) for m in members))
+
+
+def _tree_head(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> TreeHead:
+    missing = {"threshold", "left", "right", "value", "bias", "depth"} - set(arrays)
+    if missing:
+        raise ArtifactError(f"a tree head lacks the array {min(missing)!r}")
+    head = TreeHead(
+        feature=np.asarray(arrays["feature"], dtype=np.int32),
+        threshold=np.asarray(arrays["threshold"], dtype=np.float64),
+        left=np.asarray(arrays["left"], dtype=np.int32),
+        right=np.asarray(arrays["right"], dtype=np.int32),
+        value=np.asarray(arrays["value"], dtype=np.float64),
+        bias=float(np.asarray(arrays["bias"], dtype=np.float64)),
+        depth=int(np.asarray(arrays["depth"], dtype=np.int64)),
+    )
+    shape = head.feature.shape
+    same = all(a.shape == shape for a in (head.threshold, head.left, head.right, head.value))
+    if len(shape) != 2 or not same or not 0 <= head.depth <= 64:
+        raise ArtifactError(f"a tree head has arrays of different shapes or a depth of {head.depth}")
+    inside = all(a.size == 0 or (a.min() >= 0 and a.max() < limit) for a, limit in ((head.feature, dimension), (head.left, shape[1]), (head.right, shape[1])))
+    if not inside:
+        raise ArtifactError("a tree head points outside its nodes or its features")
+    return head
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Monotone piecewise-linear map from log-odds to a calibrated requirement; constant beyond the outer knots."""
+
+    x: Array
+    y: Array
+
+    def __post_init__(self) -> None:
+        if self.x.ndim != 1 or self.x.shape != self.y.shape or self.x.size < 1:
+            raise ArtifactError(f"a calibration needs matching knots, got shapes {self.x.shape} and {self.y.shape}")
+        finite = np.isfinite(self.x).all() and np.isfinite(self.y).all()
+        if not finite or (np.diff(self.x) < 0).any() or (np.diff(self.y) < 0).any() or self.y.min() < 0 or self.y.max() > 1:
+            raise ArtifactError("a calibration must rise within [0, 1] over rising finite knots")
+
+    def __call__(self, decision: Array) -> Array:
+        """Calibrated requirement in [0, 1], same shape as the log-odds."""
+        return np.interp(decision, self.x, self.y)
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementsPredictor:
+    """K calibrated heads over one input row = embedding then features."""
+
+    capabilities: tuple[str, ...]
+    heads: tuple[Head, ...]
+    calibrations: tuple[Calibration, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.capabilities) == len(self.heads) == len(self.calibrations) > 0:
+            raise ArtifactError(
+                f"{len(self.capabilities)} capabilities, {len(self.heads)} heads and {len(self.calibrations)} calibrations do not match"
+            )
+
+    def predict(self, x: Array) -> Array:
+        """Requirements in [0, 1], shape (n, K), of inputs with shape (n, d)."""
+        columns = [calibrate(head.decision(x)) for head, calibrate in zip(self.heads, self.calibrations, strict=True)]
+        return np.stack(columns, axis=1)

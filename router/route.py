@@ -1,0 +1,217 @@
+"""The one path that decides a model. Training, evaluation, simulation and serving all call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.artifact import RouterArtifact
+from router.boundary import BoundaryEvidence, find_boundary
+from router.catalog import ModelCatalog
+from router.cost import TurnTokens, expected_cost_usd, tokens_of
+from router.decision import Decision, FlipMargin, RoutingDecision
+from router.encoder import TextEncoder
+from router.errors import EncoderError, InvalidInput
+from router.features import extract_features
+from router.health import HEALTHY, HealthScores
+from router.languages import LanguageIdentifier, family_of, identify_language
+from router.margin import SelectionProblem, flip_margin
+from router.requirements import Requirements
+from router.selection import Candidate, RoutingPolicy, compensated_weights, gates_of, open_models, shortfalls
+from router.text import ClassifiedText, classify_text
+from router.types import Conversation
+
+Array = NDArray[np.float64]
+_NO_HEALTH: Final[HealthScores] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """The catalog as the selection needs it."""
+
+    capability: Array
+    weights: Array
+
+
+class Router:
+    """Predicts what a conversation requires and chooses the cheapest model that is good enough.
+
+    Parameters
+    ----------
+    artifact
+        What was learned.
+    encoder
+        The encoder the artefact was trained with.
+    catalog
+        The models to choose from.
+    policy
+        What the operator decides; by default the artefact's threshold and nothing else.
+    identifier
+        Tells languages of one script apart.
+
+    Raises
+    ------
+    EncoderError
+        If the encoder is not the one the artefact was trained with.
+    CatalogError
+        If a model has no figure for one of the artefact's capabilities.
+    InvalidInput
+        If the policy names a model or a capability that is not there.
+    """
+
+    def __init__(
+        self,
+        artifact: RouterArtifact,
+        encoder: TextEncoder,
+        catalog: ModelCatalog,
+        policy: RoutingPolicy | None = None,
+        identifier: LanguageIdentifier | None = None,
+    ) -> None:
+        if encoder.spec.fingerprint != artifact.encoder.fingerprint:
+            raise EncoderError(
+                f"the artefact was trained with encoder {artifact.encoder.kind} {artifact.encoder.name} ({artifact.encoder.fingerprint}), "
+                f"not {encoder.spec.kind} {encoder.spec.name} ({encoder.spec.fingerprint}): load that encoder or train again"
+            )
+        self.artifact = artifact
+        self.encoder = encoder
+        self.catalog = catalog
+        self.policy = policy if policy is not None else RoutingPolicy(shortfall_threshold=artifact.default_threshold)
+        self.identifier = identifier
+        self._pool = self._prepare()
+
+    def route(self, conversation: Conversation, health: HealthScores = _NO_HEALTH) -> RoutingDecision:
+        """Choose the next turn's model; stay on the current one between cache boundaries.
+
+        Raises
+        ------
+        InvalidInput
+            If no model is left after the gates of policy, modality, tools and window.
+        """
+        classified = classify_text(conversation, self.artifact.budget)
+        requirements = self.predict([conversation], [classified])[0]
+        return self._decide(conversation, classified, requirements, find_boundary(conversation), health)
+
+    def route_without_classifier(self, conversation: Conversation, problem: str, health: HealthScores = _NO_HEALTH) -> RoutingDecision:
+        """The answer when classification failed: the default model, gates still kept, and the reason."""
+        boundary = find_boundary(conversation)
+        blank = ClassifiedText("", "")
+        requirements = np.ones(len(self.artifact.capabilities))
+        return self._decide(conversation, blank, requirements, boundary, health, fallback_reason=problem)
+
+    def predict(self, conversations: list[Conversation], classified: list[ClassifiedText]) -> Array:
+        """Requirements, shape (n, K)."""
+        return self.artifact.predictor.predict(model_input(self.encoder, conversations, classified))
+
+    def _prepare(self) -> _Pool:
+        capabilities = self.artifact.capabilities
+        for name in self.policy.weights:
+            if name not in capabilities:
+                raise InvalidInput(f"weight for unknown capability {name!r}: there are {', '.join(capabilities)}")
+        named = [*self.policy.allow, *self.policy.deny, *([self.policy.default_model] if self.policy.default_model else [])]
+        for name in named:
+            self.catalog[name]
+        weights = np.array([self.policy.weights.get(name, 1.0) for name in capabilities])
+        return _Pool(
+            capability=self.catalog.capability(capabilities, self.artifact.bands),
+            weights=compensated_weights(weights, self.artifact.bands.width),
+        )
+
+    def _decide(
+        self,
+        conversation: Conversation,
+        classified: ClassifiedText,
+        requirements: Array,
+        boundary: BoundaryEvidence,
+        health: HealthScores,
+        fallback_reason: str | None = None,
+    ) -> RoutingDecision:
+        tokens = tokens_of(conversation, self.policy.expected_output_tokens)
+        gates = [gates_of(model, conversation, tokens, self.policy, health) for model in self.catalog.models]
+        open_, health_ignored = open_models(gates)
+        if not open_.any():
+            first = "; ".join(f"{name}: {names[0]}" for name, names in zip(self.catalog.names, gates, strict=True))
+            raise InvalidInput(f"no model of the catalog can take this conversation ({first})")
+        problem = self._problem(conversation, requirements, tokens, open_)
+        chosen, decision, reason = self._choose(conversation, problem, boundary, fallback_reason)
+        capabilities = self.artifact.capabilities
+        language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
+        return RoutingDecision(
+            model=self.catalog.names[chosen],
+            decision=decision,
+            reason=reason + ("; every open model is unhealthy, so health was ignored" if health_ignored else ""),
+            requirements=Requirements.from_array(requirements, capabilities),
+            confidence=0.0 if fallback_reason else self.artifact.residuals.confidence(problem),
+            candidates=self._candidates(problem, gates, health),
+            flip_margin=FlipMargin() if fallback_reason else flip_margin(problem, self.catalog.names, capabilities),
+            classified=classified,
+            language=language,
+            family=family_of(language),
+            boundary=boundary.boundary,
+            boundary_evidence=boundary.evidence,
+            fallback_reason=fallback_reason,
+        )
+
+    def _problem(self, conversation: Conversation, requirements: Array, tokens: TurnTokens, open_: NDArray[np.bool_]) -> SelectionProblem:
+        current = conversation.current_model if not conversation.compacted else None
+        cost = [expected_cost_usd(model, tokens, cached=model.name == current) for model in self.catalog.models]
+        return SelectionProblem(
+            requirements, self._pool.capability, self._pool.weights, np.array(cost), open_, self.policy.shortfall_threshold
+        )
+
+    def _choose(
+        self, conversation: Conversation, problem: SelectionProblem, boundary: BoundaryEvidence, fallback_reason: str | None
+    ) -> tuple[int, Decision, str]:
+        names = self.catalog.names
+        current = names.index(conversation.current_model) if conversation.current_model in names else None
+        if boundary.boundary is None and current is not None and problem.open_[current]:
+            return current, "retain", f"stays on {names[current]}: {boundary.evidence}"
+        if fallback_reason is not None:
+            return self._default(problem), "fallback", f"the default model, because the conversation could not be classified: {fallback_reason}"
+        chosen = problem.choose()
+        if current is None:
+            return chosen, "initialize", _why(problem, chosen, names)
+        if chosen == current:
+            return chosen, "retain", _why(problem, chosen, names)
+        why = _why(problem, chosen, names)
+        return chosen, "switch", why if boundary.boundary else f"{names[current]} may not take this turn; {why}"
+
+    def _default(self, problem: SelectionProblem) -> int:
+        names = self.catalog.names
+        if self.policy.default_model is not None and problem.open_[names.index(self.policy.default_model)]:
+            return names.index(self.policy.default_model)
+        return int(np.where(problem.open_, problem.capability.sum(axis=1), -np.inf).argmax())
+
+    def _candidates(self, problem: SelectionProblem, gates: list[tuple[str, ...]], health: HealthScores) -> tuple[Candidate, ...]:
+        table = shortfalls(problem.requirements, problem.capability, problem.weights)
+        total = table.sum(axis=1)
+        return tuple(
+            Candidate(
+                model=name,
+                gates=gates[m],
+                shortfall=float(total[m]),
+                shortfall_by_capability=dict(zip(self.artifact.capabilities, table[m].tolist(), strict=True)),
+                expected_cost_usd=float(problem.cost[m]),
+                health=health.get(name, HEALTHY).value,
+                eligible=bool(problem.open_[m] and total[m] <= problem.threshold),
+            )
+            for m, name in enumerate(self.catalog.names)
+        )
+
+
+def model_input(encoder: TextEncoder, conversations: list[Conversation], classified: list[ClassifiedText]) -> Array:
+    """Input rows of the heads, shape (n, embedding + features): what training fits on and serving predicts from."""
+    embedding = encoder.encode([item.text for item in classified])
+    features = np.stack([extract_features(c, t) for c, t in zip(conversations, classified, strict=True)])
+    return np.concatenate([embedding.astype(np.float64), features], axis=1)
+
+
+def _why(problem: SelectionProblem, chosen: int, names: tuple[str, ...]) -> str:
+    total = problem.shortfall()
+    if total[chosen] <= problem.threshold:
+        cheaper = [name for m, name in enumerate(names) if problem.open_[m] and problem.cost[m] < problem.cost[chosen]]
+        why = f"{names[chosen]} is the cheapest model that is good enough: shortfall {total[chosen]:.3f} within {problem.threshold:.3f}"
+        return f"{why}; too weak: {', '.join(cheaper)}" if cheaper else why
+    return f"no model is good enough within {problem.threshold:.3f}; {names[chosen]} has the least shortfall, {total[chosen]:.3f}"

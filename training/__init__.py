@@ -1,0 +1,1 @@
+"""From prompts to a trained router: labels, features, fitting, evaluation."""
