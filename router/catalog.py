@@ -71,7 +71,11 @@ class Bands:
     high: Array
 
     def __post_init__(self) -> None:
-        if self.low.shape != self.high.shape or not (np.isfinite(self.low).all() and np.isfinite(self.high).all()) or (self.low > self.high).any():
+        if (
+            self.low.shape != self.high.shape
+            or not (np.isfinite(self.low).all() and np.isfinite(self.high).all())
+            or (self.low > self.high).any()
+        ):
             raise CatalogError(f"bands must be finite with low <= high, got low {self.low.tolist()} and high {self.high.tolist()}")
 
     @property
@@ -123,9 +127,8 @@ class ModelCatalog:
         for model in self.models:
             missing = [name for name in capabilities if name not in model.raw]
             if missing:
-                raise CatalogError(
-                    f"model {model.name!r} has no figure for capability {missing[0]!r}: give it a benchmark that measures it, or raw.{missing[0]}"
-                )
+                wanted = f"give it a benchmark that measures it, or raw.{missing[0]}"
+                raise CatalogError(f"model {model.name!r} has no figure for capability {missing[0]!r}: {wanted}")
         return np.array([[model.raw[name] for name in capabilities] for model in self.models], dtype=np.float64)
 
     def capability(self, capabilities: Sequence[str], bands: Bands) -> Array:

@@ -46,7 +46,7 @@ def _sampled_tokens(text: str) -> int:
 
 
 def expected_cost_usd(model: ModelProfile, tokens: TurnTokens, *, cached: bool = False) -> float:
-    """US dollars of one turn: input and output at list price; ``cached`` prices the input as a cache read where the provider caches that much."""
+    """US dollars of one turn at list price; ``cached`` prices the input as a cache read where the provider caches that much."""
     prices = model.prices
     multiplier = prices.cache_read_multiplier if cached and tokens.input >= prices.cache_minimum_tokens else 1.0
     return (tokens.input * prices.input_per_mtok * multiplier + tokens.output * prices.output_per_mtok) / 1e6

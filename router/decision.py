@@ -15,7 +15,7 @@ Decision = Literal["initialize", "retain", "switch", "fallback"]
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """The smallest change that alters the choice: ``value`` is where it happens, ``change`` how far that is, ``model`` what comes instead."""
+    """The smallest change that alters the choice: ``value`` is where it happens, ``change`` how far away, ``model`` what comes instead."""
 
     value: float
     change: float

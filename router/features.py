@@ -50,9 +50,16 @@ _BRACKETS: Final = frozenset("()[]{}")
 _QUESTIONS: Final = ("?", "？", "؟", ";", "՞", "፧")
 _BULLETS: Final = ("- ", "* ", "• ", "・", "– ")
 # Marks of program output and source, spelled alike whatever language the user writes in.
-_TRACES: Final = ("Traceback (", "\n    at ", 'File "', "Error:", "Exception", "error[", "panic:", "FAILED", "assert ", "stack trace", "exit code")
-_CODE: Final = ("def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):", "{\n", "</")
-_PATHS: Final = (".py", ".js", ".ts", ".java", ".cpp", ".rs", ".go", ".json", ".yaml", ".yml", ".toml", ".csv", ".sql", ".html", ".md", ".log", ".sh")
+_TRACES: Final = (
+    "Traceback (", "\n    at ", 'File "', "Error:", "Exception", "error[", "panic:", "FAILED", "assert ", "stack trace", "exit code",
+)  # fmt: skip
+_CODE: Final = (
+    "def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):", "{\n",
+    "</",
+)  # fmt: skip
+_PATHS: Final = (
+    ".py", ".js", ".ts", ".java", ".cpp", ".rs", ".go", ".json", ".yaml", ".yml", ".toml", ".csv", ".sql", ".html", ".md", ".log", ".sh",
+)  # fmt: skip
 _FORMULAS: Final = ("$$", "\\frac", "\\sum", "\\(", "\\[", "^2", "**2", "\\begin{", "√", "∑", "∫")
 _SCANNED_CHARS: Final = 12_000
 

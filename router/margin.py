@@ -60,7 +60,7 @@ def _threshold_flips(problem: SelectionProblem, total: Array, chosen: int, model
 
 
 def _price_flip(problem: SelectionProblem, total: Array, chosen: int, models: Sequence[str]) -> Flip | None:
-    """The chosen model made dearer (up to where another is cheaper), or another overtaken when it is made cheaper is no change of choice."""
+    """The chosen model made dearer, up to where another is taken instead."""
     own = problem.cost[chosen]
     if own <= 0:
         return None

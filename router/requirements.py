@@ -116,7 +116,7 @@ class MeanHead:
 
     def decision(self, x: Array) -> Array:
         """Mean log-odds, shape (n,)."""
-        return np.mean([head.decision(x) for head in self.heads], axis=0)
+        return np.asarray(np.mean([head.decision(x) for head in self.heads], axis=0), dtype=np.float64)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Arrays of every member, prefixed with its position."""
@@ -141,7 +141,9 @@ def head_from_arrays(arrays: Mapping[str, NDArray[np.generic]], dimension: int) 
     members = sorted({name.split(".", 1)[0] for name in arrays if "." in name})
     if not members:
         raise ArtifactError(f"no head is made of the arrays {sorted(arrays)}")
-    return MeanHead(tuple(head_from_arrays({n.split(".", 1)[1]: a for n, a in arrays.items() if n.split(".", 1)[0] == m}, dimension) for m in members))
+    return MeanHead(
+        tuple(head_from_arrays({n.split(".", 1)[1]: a for n, a in arrays.items() if n.split(".", 1)[0] == m}, dimension) for m in members)
+    )
 
 
 def _tree_head(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> TreeHead:
@@ -161,7 +163,10 @@ def _tree_head(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> Tre
     same = all(a.shape == shape for a in (head.threshold, head.left, head.right, head.value))
     if len(shape) != 2 or not same or not 0 <= head.depth <= 64:
         raise ArtifactError(f"a tree head has arrays of different shapes or a depth of {head.depth}")
-    inside = all(a.size == 0 or (a.min() >= 0 and a.max() < limit) for a, limit in ((head.feature, dimension), (head.left, shape[1]), (head.right, shape[1])))
+    inside = all(
+        a.size == 0 or (a.min() >= 0 and a.max() < limit)
+        for a, limit in ((head.feature, dimension), (head.left, shape[1]), (head.right, shape[1]))
+    )
     if not inside:
         raise ArtifactError("a tree head points outside its nodes or its features")
     return head

@@ -169,7 +169,11 @@ class Router:
         if boundary.boundary is None and current is not None and problem.open_[current]:
             return current, "retain", f"stays on {names[current]}: {boundary.evidence}"
         if fallback_reason is not None:
-            return self._default(problem), "fallback", f"the default model, because the conversation could not be classified: {fallback_reason}"
+            return (
+                self._default(problem),
+                "fallback",
+                f"the default model, because the conversation could not be classified: {fallback_reason}",
+            )
         chosen = problem.choose()
         if current is None:
             return chosen, "initialize", _why(problem, chosen, names)

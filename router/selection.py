@@ -89,7 +89,9 @@ def shortfalls(requirements: Array, capability: Array, weights: Array) -> Array:
     return np.asarray(weights * np.maximum(0.0, requirements - capability), dtype=np.float64)
 
 
-def gates_of(model: ModelProfile, conversation: Conversation, tokens: TurnTokens, policy: RoutingPolicy, health: HealthScores) -> tuple[str, ...]:
+def gates_of(
+    model: ModelProfile, conversation: Conversation, tokens: TurnTokens, policy: RoutingPolicy, health: HealthScores
+) -> tuple[str, ...]:
     """Reasons why a model must not be chosen for this turn, empty if there are none."""
     gates = []
     if policy.allow and model.name not in policy.allow:

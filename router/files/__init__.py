@@ -1,0 +1,1 @@
+"""The one place of the router that reads and writes files."""

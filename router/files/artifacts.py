@@ -82,7 +82,8 @@ class _LangId:
     """Adapter of py3langid."""
 
     def __init__(self) -> None:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier as Model
+        from py3langid.langid import MODEL_FILE
+        from py3langid.langid import LanguageIdentifier as Model
 
         self._model = Model.from_model_file(MODEL_FILE)
 
