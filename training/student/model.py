@@ -21,6 +21,8 @@ class Student(nn.Module):
     A table row is ``teacher_row @ adapt + own``: pieces that training never meets still get a row from the teacher's word table.
     """
 
+    teacher_table: Tensor
+
     def __init__(self, teacher_table: NDArray[np.float32], params: StudentParams) -> None:
         super().__init__()
         pieces, teacher_width = teacher_table.shape

@@ -27,9 +27,7 @@ from training.student.texts import Texts, read_parallel, read_prompts
 from training.student.vocabulary import choose_pieces, count_pieces
 
 
-def run(
-    parallel: Path, prompts: Path, output: Path, wheel: Path | None, cache: Path | None, params_file: Path | None
-) -> dict[str, Any]:
+def run(parallel: Path, prompts: Path, output: Path, wheel: Path | None, cache: Path | None, params_file: Path | None) -> dict[str, Any]:
     """Train, evaluate on the held-out groups, write the folder; returns the metrics that its manifest also holds."""
     params = StudentParams.read(params_file)
     torch.set_num_threads(params.threads)
@@ -48,11 +46,16 @@ def run(
 
 
 def train(
-    weights: E5Weights, teacher: TextEncoder, sentences: Texts, prompts: Texts, cache: Path | None, params: StudentParams
+    weights: E5Weights,
+    teacher: TextEncoder,
+    sentences: Texts,
+    prompts: Texts,
+    cache: Path | None,
+    params: StudentParams,
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The student's parts and its metrics on held-out groups."""
     names, targets, prompt_targets = make_targets(teacher, sentences, prompts, cache, params)
-    kept, counts, scores = choose_vocabulary(weights, sentences, prompts, params)
+    kept, scores = choose_vocabulary(weights, sentences, prompts, params)
     pieces = [weights.pieces[index][0] for index in kept]
     tokenizer = build_piece_tokenizer(pieces, scores.tolist(), params.max_tokens)
     characters = params.max_tokens * CHARACTERS_PER_TOKEN
@@ -91,22 +94,20 @@ def make_targets(
     train_rows = np.array([name not in held_out for name in names])
     centre_of = [means.get(language, means["en"]) for language in prompts.language]
     prompt_centred = prompt_vectors - np.stack(centre_of)
-    projection = fit_projection(
-        means, meanings[train_rows], prompt_centred[~prompts.held_out], params.dimension, params.whitening
-    )
+    projection = fit_projection(means, meanings[train_rows], prompt_centred[~prompts.held_out], params.dimension, params.whitening)
     return names, projection.project(meanings), projection.project(prompt_centred)
 
 
 def choose_vocabulary(
     weights: E5Weights, sentences: Texts, prompts: Texts, params: StudentParams
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """Teacher ids of the kept pieces, their counts, their log-probabilities."""
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Teacher ids of the kept pieces and their log-probabilities."""
     scores = [score for _, score in weights.pieces]
-    whole = build_piece_tokenizer([f"{text}" for text, _ in weights.pieces], scores, 100_000)
+    whole = build_piece_tokenizer([text for text, _ in weights.pieces], scores, 100_000)
     texts = sentences.where(~sentences.held_out).text + prompts.where(~prompts.held_out).text
     counts = count_pieces(whole, texts, len(weights.pieces))
     kept = choose_pieces(weights.pieces, counts, params.pieces)
-    return kept, counts[kept], np.array(scores, np.float32)[kept]
+    return kept, np.array(scores, np.float32)[kept]
 
 
 def held_out_metrics(
@@ -132,9 +133,7 @@ def held_out_metrics(
     }
 
 
-def card(
-    sentences: Texts, prompts: Texts, teacher: TextEncoder, params: StudentParams, metrics: dict[str, Any]
-) -> dict[str, Any]:
+def card(sentences: Texts, prompts: Texts, teacher: TextEncoder, params: StudentParams, metrics: dict[str, Any]) -> dict[str, Any]:
     """What the manifest says about the encoder."""
     count = {str(name): int((prompts.source == name).sum()) for name in np.unique(prompts.source.astype(str))}
     return {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
+from rich.progress import track
 
 from router.encoder import TextEncoder
 
@@ -18,10 +18,8 @@ CHUNK = 1024
 
 def teach(encoder: TextEncoder, texts: Sequence[str], cache: Path | None) -> NDArray[np.float32]:
     """Vectors of shape ``(len(texts), dimension)``, computed in chunks; each chunk is a file named by encoder and texts."""
-    chunks = []
-    for start in tqdm(range(0, len(texts), CHUNK), desc="teacher", unit="chunk", disable=None):
-        chunks.append(_chunk(encoder, texts[start : start + CHUNK], cache))
-    return np.concatenate(chunks).astype(np.float32)
+    starts = track(range(0, len(texts), CHUNK), "teacher vectors")
+    return np.concatenate([_chunk(encoder, texts[start : start + CHUNK], cache) for start in starts]).astype(np.float32)
 
 
 def _chunk(encoder: TextEncoder, texts: Sequence[str], cache: Path | None) -> NDArray[np.float16]:

@@ -29,6 +29,7 @@ class Texts:
         return len(self.text)
 
     def where(self, mask: NDArray[np.bool_]) -> Texts:
+        """The rows where the mask is true."""
         rows = np.flatnonzero(mask)
         text = [self.text[row] for row in rows]
         return Texts(self.source[rows], self.group[rows], self.language[rows], text, self.held_out[rows])
