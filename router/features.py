@@ -54,8 +54,8 @@ _TRACES: Final = (
     "Traceback (", "\n    at ", 'File "', "Error:", "Exception", "error[", "panic:", "FAILED", "assert ", "stack trace", "exit code",
 )  # fmt: skip
 _CODE: Final = (
-    "def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):", "{\n",
-    "</",
+    "def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):",
+    "{\n", "</",
 )  # fmt: skip
 _PATHS: Final = (
     ".py", ".js", ".ts", ".java", ".cpp", ".rs", ".go", ".json", ".yaml", ".yml", ".toml", ".csv", ".sql", ".html", ".md", ".log", ".sh",

@@ -130,8 +130,8 @@ _FAMILIES: Final[Mapping[str, str]] = {
     "Indo-Aryan": "hi ur bn mr gu pa ne or as si sd sa bho mai mag awa kok ks doi rom hne dv",
     "Iranian": "fa ps ku ckb tg kmr os prs",
     "Semitic": "ar he am ti mt arz apc ary ars ajp acm aeb syr arc",
-    "Turkic": "tr az kk uz ky tk tt ug ba cv sah crh gag",
-    "Uralic": "fi hu et se smj sma myv mdf udm kv krc",
+    "Turkic": "tr az kk uz ky tk tt ug ba cv sah crh gag krc",
+    "Uralic": "fi hu et se smj sma myv mdf udm kv",
     "Kartvelian": "ka xmf",
     "Sinitic": "zh yue wuu nan hak lzh cdo gan",
     "Tibeto-Burman": "my bo dz mni kac lus",
@@ -142,9 +142,10 @@ _FAMILIES: Final[Mapping[str, str]] = {
     "Austroasiatic": "vi km mnw sat kha",
     "Kra-Dai": "th lo shn za",
     "Dravidian": "ta te kn ml tcy brh",
-    "Niger-Congo": "sw yo ig zu xh sn rw rn lg ln ny st tn ts ss nr ve wo ff bm ak tw ee kg ki mas_nc lua umb tum bem",
+    "Niger-Congo": "sw yo ig zu xh sn rw rn lg ln ny st tn ts ss nr ve wo ff bm ak tw ee kg ki lua umb tum bem fuv",
     "Nilotic": "mas luo dinka din nus",
     "Afro-Asiatic (other)": "ha so om ber kab tzm aa sid",
+    "Quechuan": "qu quy quz",
     "Basque": "eu",
     "Constructed": "eo ia io vo",
 }
@@ -213,14 +214,34 @@ class ScriptStatistics:
 
 def script_statistics(text: str) -> ScriptStatistics:
     """Count the characters of every script in one pass; linear in the length of the text."""
+    by_run = np.bincount(_runs(text), minlength=len(_RUNS))
+    counts = np.bincount(_SCRIPT_OF_RUN, weights=by_run, minlength=len(SCRIPTS)).astype(np.int64)
+    return ScriptStatistics(counts, float(by_run @ _TOKENS_OF_RUN))
+
+
+def token_costs(text: str) -> NDArray[np.float64]:
+    """Expected tokens of every character, shape (len(text),); their sum is what :func:`script_statistics` calls ``tokens``."""
+    return np.asarray(_TOKENS_OF_RUN[_runs(text)], dtype=np.float64)
+
+
+def _runs(text: str) -> NDArray[np.intp]:
     points = code_points(text)
+    if text.isascii():
+        return _RUN_OF_POINT[points].astype(np.intp)
     low = points < _RUN_OF_POINT.size
     runs = _RUN_OF_POINT[np.where(low, points, 0)].astype(np.intp)
     if not low.all():
         runs[~low] = np.searchsorted(_STARTS, points[~low], side="right") - 1
-    by_run = np.bincount(runs, minlength=len(_RUNS))
-    counts = np.bincount(_SCRIPT_OF_RUN, weights=by_run, minlength=len(SCRIPTS)).astype(np.int64)
-    return ScriptStatistics(counts, float(by_run @ _TOKENS_OF_RUN))
+    return runs
+
+
+def without_surrogates(text: str) -> str:
+    """The text with lone surrogates replaced one for one: half an emoji, as clients that cut strings send it, has no encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return text
 
 
 def estimate_tokens(text: str) -> int:
@@ -239,6 +260,16 @@ class LanguageIdentifier(Protocol):
 # Below this share of the letters a second script is a quotation or a name; above it, Latin letters beside it are code or technical terms.
 _FOREIGN_SHARE: Final = 0.12
 _IDENTIFY_CHARS: Final = 1500
+_CODE_MARKS: Final = frozenset("(){}[]=;<>_#")
+_LATIN: Final[NDArray[np.bool_]] = np.array([script == "latin" for script in SCRIPTS])
+_HAN: Final = SCRIPTS.index("han")
+_KANA: Final = SCRIPTS.index("kana")
+# Ideographs as simplified in Japan and neither in the simplified nor in the traditional Chinese script, and some made there.
+_JAPANESE_IDEOGRAPHS: Final = frozenset(
+    "両乗仏仮価倹働児円剣剤剰効勧単厳収呉営団囲図圏圧塁塩増壊壌売変奨嬢実寛対専巣帯帰庁広廃弐弾従徳応悩悪戦戯戻払抜択拝拠拡挙挿捜掲揺"
+    "摂撃斉斎暁暦枠栄桜桟検楽様権歓歩歯歳歴気沢浄涙渇済渉渋渓満滝焼犠猟獣産畑畳疎発県砕稲穂穏窓竜粋粛経絵絶継続総緑縁縄縦繊聡聴脳臓舎荘蔵薫薬"
+    "裏覇覚覧観訳読謡譲賛転軽辺込逓遅郷酔醸釈鉄鉢鉱銭鋭鋳録関闘陥険隠隣雑霊頼顔顕駄駅駆騒験髄髪鶏麺黙齢峠辻栃匂"
+)
 
 
 def identify_language(text: str, identifier: LanguageIdentifier | None = None, *, prose: str | None = None) -> str:
@@ -256,25 +287,35 @@ def identify_language(text: str, identifier: LanguageIdentifier | None = None, *
     prose
         The text without code blocks, if the caller has it; preferred where it has letters.
     """
-    sample = (prose if prose and prose.strip() else text)[:_IDENTIFY_CHARS]
-    statistics = script_statistics(sample)
-    letters = statistics.letters
-    if letters == 0:
+    sample = without_surrogates((prose if prose and prose.strip() else text)[:_IDENTIFY_CHARS])
+    foreign = _foreign_letters(sample)
+    if foreign is None:
         return UNKNOWN_LANGUAGE
-    foreign = np.where(_LETTERS, statistics.counts, 0)
-    foreign[SCRIPTS.index("latin")] = 0
-    if foreign.sum() < _FOREIGN_SHARE * letters:
+    if not foreign.any():
         return _ask(identifier, sample, "en")
-    # Japanese mixes ideographs with kana, Korean sometimes with hangul: the syllabary tells.
-    if statistics.count("kana") > 0.1 * (statistics.count("kana") + statistics.count("han")) and statistics.count("kana"):
-        return "ja"
+    ideographs = foreign[_HAN] + foreign[_KANA]
+    if ideographs >= foreign.sum() - ideographs:
+        # Japanese mixes ideographs with kana: the syllabary tells, and where there is none the characters that only Japan writes.
+        japanese = foreign[_KANA] > 0.1 * ideographs or not _JAPANESE_IDEOGRAPHS.isdisjoint(sample)
+        return "ja" if japanese else "zh"
     script = SCRIPTS[int(foreign.argmax())]
-    if script == "han":
-        return "zh"
     if script in _LANGUAGE_OF_SCRIPT:
         return _LANGUAGE_OF_SCRIPT[script]
     only = "".join(c for c in sample if not (c.isascii() and c.isalpha()))
     return _ask(identifier, only, {"cyrillic": "ru", "arabic": "ar", "devanagari": "hi"}.get(script, UNKNOWN_LANGUAGE))
+
+
+def _foreign_letters(sample: str) -> NDArray[np.int64] | None:
+    """Letters by script without Latin ones, all zero where the text is Latin; None where there are no letters at all."""
+    counts = np.where(_LETTERS, script_statistics(sample).counts, 0)
+    if not counts.any():
+        return None
+    foreign = np.where(_LATIN, 0, counts)
+    if 0 < foreign.sum() < _FOREIGN_SHARE * counts.sum():
+        # Perhaps the Latin letters are code that was pasted without a fence: look at the lines that are not.
+        lines = [line for line in sample.split("\n") if not (line.isascii() and _CODE_MARKS.intersection(line))]
+        counts = np.where(_LETTERS, script_statistics("\n".join(lines)).counts, 0)
+    return np.where(_LATIN, 0, counts) if foreign.sum() >= _FOREIGN_SHARE * counts.sum() else np.zeros_like(foreign)
 
 
 def _ask(identifier: LanguageIdentifier | None, text: str, default: str) -> str:

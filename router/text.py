@@ -6,11 +6,15 @@ make every agent's turn look alike, so they are never read.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from router.languages import script_statistics
+import numpy as np
+
+from router.errors import InvalidInput
+from router.languages import token_costs, without_surrogates
 from router.types import Conversation
 
 # Blocks that editors and agents wrap around a user's words. Their content is the client's, not the user's.
@@ -19,8 +23,12 @@ ENVELOPE_TAGS: Final[tuple[str, ...]] = (
     "project_layout", "open_files", "attached_files", "additional_data", "workspace_info", "context", "reminderInstructions",
     "system_instructions",
 )  # fmt: skip
-# Tags that mark the user's own words inside an envelope: the tag goes, the words stay.
-REQUEST_TAGS: Final[tuple[str, ...]] = ("user_query", "userRequest", "user_request", "task", "prompt", "user_message")
+# Tags that mark the user's own words inside an envelope: what is around them is the client's.
+REQUEST_TAGS: Final[tuple[str, ...]] = ("user_query", "userRequest", "user_request", "user_message")
+# Tags that people write themselves as well: taken off where they enclose all that is left, never a reason to drop words around them.
+_WRAPPER_TAGS: Final[tuple[str, ...]] = ("task", "prompt")
+_LARGEST_BUDGET: Final = 100_000
+_ANSWER_CHARS: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +40,19 @@ class TextBudget:
     assistant_tokens: int = 48
     recent_turns: int = 2
 
+    def __post_init__(self) -> None:
+        for name in TextBudget.__dataclass_fields__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST_BUDGET:
+                raise InvalidInput(f"text budget {name} is {value!r}: a whole number within [0, {_LARGEST_BUDGET}] was expected")
+
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedText:
     """The text that is classified, with an account of what was not.
 
-    ``cut`` maps a reason to the characters left out for it; ``kept`` maps a part to the characters read from it.
+    ``kept`` maps a part to the characters read from it, ``cut`` a reason to the characters left out for it. Together they are all
+    characters of the conversation's messages, apart from turns of white space.
     """
 
     text: str
@@ -60,15 +75,17 @@ def classify_text(conversation: Conversation, budget: TextBudget | None = None) 
     pieces: list[str] = []
     if users:
         recent = users[1:][-budget.recent_turns :] if budget.recent_turns else []
-        skipped = sum(len(text) for text in users[1 : len(users) - len(recent)])
-        _add(cut, "earlier_user_turns", skipped)
+        _add(cut, "earlier_user_turns", sum(len(text) for text in users[1 : len(users) - len(recent)]))
         pieces.append(_shorten(users[0], budget.request_tokens, "request", kept, cut))
         each = budget.recent_tokens // max(1, len(recent))
         pieces.extend(_shorten(text, each, "recent_user_turns", kept, cut) for text in recent)
-    if len(users) > 1:
-        answer = next((m.text for m in reversed(conversation.messages) if m.role == "assistant" and m.text.strip()), "")
-        if answer:
-            pieces.append(_shorten(_prose(answer[:4000]), budget.assistant_tokens, "assistant", kept, cut))
+    answers = [text for message in conversation.messages if message.role == "assistant" and (text := message.text).strip()]
+    if answers and len(users) > 1:
+        prose = _prose(answers[-1][:_ANSWER_CHARS])
+        pieces.append(_shorten(prose, budget.assistant_tokens, "assistant", kept, cut))
+        _add(cut, "assistant_unread", len(answers[-1]) - len(prose))
+        answers.pop()
+    _add(cut, "assistant_unread", sum(map(len, answers)))
     text = "\n".join(piece for piece in pieces if piece)
     return ClassifiedText(text=text, prose=_prose(text), kept=kept, cut=cut)
 
@@ -79,32 +96,38 @@ def _count_unread(conversation: Conversation, cut: dict[str, int]) -> None:
             _add(cut, "system", len(message.text))
         elif message.role in ("tool", "function"):
             _add(cut, "tool_output", len(message.text))
-        _add(cut, "tool_calls", sum(len(call.arguments) for call in message.tool_calls))
+        if message.tool_calls:
+            _add(cut, "tool_calls", sum(len(call.arguments) for call in message.tool_calls))
     _add(cut, "tool_schemas", sum(tool.schema_chars for tool in conversation.tools))
 
 
 def _user_words(texts: Sequence[str], cut: dict[str, int]) -> list[str]:
-    words = []
-    for text in texts:
-        own = strip_envelope(text)
-        _add(cut, "client_envelope", len(text) - len(own))
-        if own:
-            words.append(own)
+    own = [strip_envelope(text) for text in texts]
     # A turn that was all envelope still is a request if nothing else is: read it rather than nothing.
-    return words or [text.strip() for text in texts]
+    if not any(own):
+        own = [text.strip() for text in texts]
+    _add(cut, "client_envelope", sum(len(text.strip()) - len(words) for text, words in zip(texts, own, strict=True)))
+    _add(cut, "white_space", sum(len(text) - len(text.strip()) for text in texts))
+    return [words for words in own if words]
 
 
 def strip_envelope(text: str) -> str:
     """The user's own words of a turn: known client blocks are taken out, request tags are unwrapped."""
+    text = text.strip()
     if "<" not in text:
-        return text.strip()
+        return text
     for tag in REQUEST_TAGS:
         inner = _between(text, f"<{tag}>", f"</{tag}>")
         if inner is not None and inner.strip():
             return inner.strip()
     for tag in ENVELOPE_TAGS:
         text = _without(text, f"<{tag}>", f"</{tag}>")
-    return text.strip()
+    text = text.strip()
+    for tag in _WRAPPER_TAGS:
+        opening, closing = f"<{tag}>", f"</{tag}>"
+        if text.startswith(opening) and text.endswith(closing):
+            text = text[len(opening) : -len(closing)].strip()
+    return text
 
 
 def _between(text: str, opening: str, closing: str) -> str | None:
@@ -132,26 +155,40 @@ def _prose(text: str) -> str:
 
 def _shorten(text: str, tokens: int, part: str, kept: dict[str, int], cut: dict[str, int]) -> str:
     """Keep the head and the tail: a pasted log or file sits in the middle, the question before or after it."""
-    short = _head_and_tail(text, tokens)
-    _add(kept, part, len(short))
-    _add(cut, f"{part}_over_budget", len(text) - len(short))
-    return short
+    head, tail = _head_and_tail(text, tokens)
+    _add(kept, part, head + tail)
+    _add(cut, f"{part}_over_budget", len(text) - head - tail)
+    if head + tail == len(text):
+        return without_surrogates(text)
+    return without_surrogates(f"{text[:head]}\n…\n{text[len(text) - tail :]}") if head + tail else ""
 
 
-def _head_and_tail(text: str, tokens: int) -> str:
-    # No script costs less than an eighth of a token a character, so longer texts are cut before they are measured.
+def _head_and_tail(text: str, tokens: int) -> tuple[int, int]:
+    """Characters kept of the head and of the tail, two thirds and one third of the budget; all in the head if the text fits."""
+    # Eight characters a token are more than any script needs, so longer texts are cut before they are measured.
     longest = 8 * tokens
-    if len(text) <= longest:
-        cost = script_statistics(text).tokens
-        if cost <= tokens:
-            return text
-        size = int(len(text) * tokens / cost)
-    else:
-        sample = text[: longest // 2] + text[-longest // 2 :]
-        size = int(len(sample) * min(1.0, tokens / max(1.0, script_statistics(sample).tokens)))
-    head = (2 * size) // 3
-    tail = size - head
-    return f"{text[:head]}\n…\n{text[len(text) - tail :]}" if size > 0 else ""
+    sides = text if len(text) <= longest else text[: longest // 2] + text[len(text) - longest // 2 :]
+    spent = np.cumsum(token_costs(sides))
+    if not sides or (len(sides) == len(text) and spent[-1] <= tokens):
+        return len(sides), 0
+    head = int(np.searchsorted(spent, tokens * 2 / 3, side="right"))
+    tail = len(sides) - 1 - int(np.searchsorted(spent, spent[-1] - tokens / 3, side="left"))
+    if len(sides) < len(text):
+        head, tail = min(head, longest // 2), min(tail, longest // 2)
+    return _whole_characters(text, head, tail)
+
+
+def _whole_characters(text: str, head: int, tail: int) -> tuple[int, int]:
+    """Shrink both sides so that no cut separates a letter from its combining marks."""
+    while head > 0 and _joins(text[head]):
+        head -= 1
+    while tail > 0 and _joins(text[len(text) - tail]):
+        tail -= 1
+    return head, tail
+
+
+def _joins(character: str) -> bool:
+    return character in "\u200d\ufe0f" or unicodedata.category(character).startswith("M")
 
 
 def _add(counts: dict[str, int], key: str, amount: int) -> None:
