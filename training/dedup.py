@@ -1,0 +1,126 @@
+"""Prompts that are the same, or nearly: normalised text, and MinHash over character n-grams, which needs no word boundaries.
+
+MinHash after Broder 1997, "On the resemblance and containment of documents"; banding after Leskovec, Rajaraman and Ullman, "Mining of
+massive datasets", section 3.4. Candidates are confirmed by their exact Jaccard similarity, so a reported pair is never a hash accident.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from router.languages import code_points
+
+NGRAM: Final = 5
+_BANDS: Final = 16
+_ROWS: Final = 4  # pairs of similarity 0.8 meet in some band with probability 1 - (1 - 0.8^4)^16 > 0.999
+_LONGEST: Final = 8_000  # characters read of a text, half from either end
+_MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+
+
+def normalise(text: str) -> str:
+    """Text as it counts for comparison: NFKC, caseless, runs of white space as one space."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def text_key(text: str) -> str:
+    """SHA-256 (hex) of the normalised text: equal for exact duplicates."""
+    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def exact_duplicates(texts: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs (first occurrence, later one) of texts that are equal once normalised."""
+    first: dict[str, int] = {}
+    pairs = []
+    for position, text in enumerate(texts):
+        earlier = first.setdefault(text_key(text), position)
+        if earlier != position:
+            pairs.append((earlier, position))
+    return pairs
+
+
+def near_duplicates(texts: Sequence[str], *, similarity: float = 0.8, seed: int = 0) -> list[tuple[int, int]]:
+    """Pairs of texts whose character n-grams have at least this Jaccard similarity, exact duplicates included.
+
+    Joined transitively the pairs give clusters; of k equal texts only k - 1 pairs are listed.
+
+    Parameters
+    ----------
+    texts
+        Texts in any script.
+    similarity
+        From which on two texts are near duplicates, in (0, 1].
+    seed
+        Of the hash functions.
+    """
+    pairs = exact_duplicates(texts)
+    repeated = {later for _, later in pairs}
+    unique = [position for position in range(len(texts)) if position not in repeated]
+    grams = [shingles(texts[position]) for position in unique]
+    signatures = np.stack([_signature(gram, _hashes(seed)) for gram in grams]) if grams else np.empty((0, _BANDS * _ROWS), np.uint32)
+    for left, right in _candidates(signatures):
+        if jaccard(grams[left], grams[right]) >= similarity:
+            pairs.append((unique[left], unique[right]))
+    return sorted(pairs)
+
+
+def shingles(text: str) -> NDArray[np.uint64]:
+    """Sorted hashes of the distinct character n-grams of a text, without white space; a shorter text is one n-gram."""
+    plain = normalise(text if len(text) <= _LONGEST else text[: _LONGEST // 2] + text[-_LONGEST // 2 :]).replace(" ", "")
+    points = code_points(plain).astype(np.uint64)
+    width = min(NGRAM, len(points))
+    if not width:
+        return np.empty(0, dtype=np.uint64)
+    total = np.zeros(len(points) - width + 1, dtype=np.uint64)
+    for offset in range(width):
+        total = _mix(total + points[offset : len(points) - width + 1 + offset])
+    return np.unique(total)
+
+
+def jaccard(left: NDArray[np.uint64], right: NDArray[np.uint64]) -> float:
+    """Shared n-grams over all n-grams of two sorted sets; 0 where both are empty."""
+    shared = np.intersect1d(left, right, assume_unique=True).size
+    total = left.size + right.size - shared
+    return shared / total if total else 0.0
+
+
+def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Finaliser of SplitMix64 (Steele, Lea and Flood 2014)."""
+    values = values + _MIX[0]
+    values = (values ^ (values >> np.uint64(30))) * _MIX[1]
+    values = (values ^ (values >> np.uint64(27))) * _MIX[2]
+    return values ^ (values >> np.uint64(31))
+
+
+def _hashes(seed: int) -> NDArray[np.uint64]:
+    """Odd multipliers, one a hash function."""
+    draw = np.random.default_rng(seed).integers(0, 2**63, size=_BANDS * _ROWS, dtype=np.uint64)
+    return draw * np.uint64(2) + np.uint64(1)
+
+
+def _signature(grams: NDArray[np.uint64], multipliers: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """MinHash signature: for each multiply-shift hash (Dietzfelbinger et al. 1997) the least value over the n-grams."""
+    if not grams.size:
+        return np.zeros(multipliers.size, dtype=np.uint32)
+    least = ((multipliers[:, None] * grams[None, :]) >> np.uint64(32)).min(axis=1)
+    return np.asarray(least, dtype=np.uint32)
+
+
+def _candidates(signatures: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
+    """Pairs that agree in all rows of some band, each pair once."""
+    seen: set[tuple[int, int]] = set()
+    for band in range(_BANDS):
+        buckets: dict[bytes, list[int]] = {}
+        rows = np.ascontiguousarray(signatures[:, band * _ROWS : (band + 1) * _ROWS])
+        for position, row in enumerate(rows):
+            members = buckets.setdefault(row.tobytes(), [])
+            for member in members:
+                if (member, position) not in seen:
+                    seen.add((member, position))
+                    yield member, position
+            members.append(position)

@@ -1,0 +1,207 @@
+"""Rows from Parquet, JSONL or a folder of JSONL, with a name for every row that an error can point at."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from router.errors import InvalidInput
+from router.files.atomic import write_atomically
+
+JSONL_SUFFIXES: Final = (".jsonl", ".ndjson")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A frame with a plain 0..n-1 index, and where each of its rows came from.
+
+    ``places`` holds runs ``(first row, file, line of that row)``; a run of a Parquet file counts rows from 1.
+    """
+
+    frame: pd.DataFrame
+    places: tuple[tuple[int, str, int], ...]
+
+    def where(self, row: int) -> str:
+        """``en.jsonl:17`` or ``prompts.parquet row 17``."""
+        first, name, line = next(place for place in reversed(self.places) if place[0] <= row)
+        separator = ":" if name.endswith(JSONL_SUFFIXES) else " row "
+        return f"{name}{separator}{line + row - first}"
+
+
+def read_table(path: Path, stem: str) -> Table:
+    """Read a file, or from a folder ``<stem>.parquet``, ``<stem>.jsonl``, or every JSONL file in it.
+
+    Raises
+    ------
+    InvalidInput
+        Missing, of another kind, unreadable, or without rows.
+    """
+    files = _files(path, stem)
+    frames: list[pd.DataFrame] = []
+    places: list[tuple[int, str, int]] = []
+    total = 0
+    for file in files:
+        frame, lines = (_parquet(file), None) if file.suffix == ".parquet" else _jsonl(file)
+        places.extend(_runs(total, file.name, len(frame), lines))
+        frames.append(frame)
+        total += len(frame)
+    if not total:
+        raise InvalidInput(f"{path}: no rows; at least one is needed")
+    frame = frames[0] if len(frames) == 1 else pd.concat([f for f in frames if len(f)], ignore_index=True)
+    return Table(frame.reset_index(drop=True), tuple(places))
+
+
+def require_columns(table: Table, name: str, required: Sequence[str]) -> None:
+    """Refuse a table that lacks a column, saying which there are and which was probably meant."""
+    present = [str(column) for column in table.frame.columns]
+    for column in required:
+        if column not in present:
+            near = difflib.get_close_matches(column, present, n=1, cutoff=0.7)
+            hint = f"; is {near[0]!r} meant?" if near else ""
+            raise InvalidInput(f"{name}: column {column!r} is missing, there are {', '.join(present) or 'none'}{hint}")
+
+
+def require_text(table: Table, column: str) -> pd.Series[Any]:
+    """A column of non-empty strings; numbers are written out as text (ids are often numbers in JSON).
+
+    Raises
+    ------
+    InvalidInput
+        An empty or missing value, or one that is neither text nor a whole number.
+    """
+    values = table.frame[column]
+    if pd.api.types.is_string_dtype(values) and not values.isna().any() and (values.str.strip() != "").all():
+        return values.astype(object)
+    texts = [_as_text(value) for value in values]
+    for row, text in enumerate(texts):
+        if text is None:
+            raise InvalidInput(f"{table.where(row)}: column {column!r} is {values.iloc[row]!r}; a non-empty text is needed")
+    return pd.Series(texts, index=values.index, dtype=object)
+
+
+def optional(frame: pd.DataFrame, column: str) -> pd.Series[Any]:
+    """A column as Python objects with None for every kind of missing value; all None where it is absent."""
+    if column not in frame:
+        return pd.Series([None] * len(frame), index=frame.index, dtype=object)
+    return pd.Series([None if is_missing(value) else value for value in frame[column]], index=frame.index, dtype=object)
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, NA or an empty text."""
+    if isinstance(value, str):
+        return not value
+    return value is None or (not isinstance(value, list | dict | tuple | np.ndarray) and bool(pd.isna(value)))
+
+
+def json_value(value: Any) -> Any:
+    """A cell that holds JSON text, or the value itself (Parquet lists come as arrays); raises ``json.JSONDecodeError``."""
+    if isinstance(value, str):
+        return json.loads(value)
+    if isinstance(value, np.ndarray):
+        return [json_value(item) if isinstance(item, np.ndarray) else item for item in value.tolist()]
+    return value
+
+
+def near_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Known names that ``name`` may have been meant for, closest first; compared without case and punctuation."""
+    plain = {other: _plain(other) for other in known}
+    wanted = _plain(name)
+    inside = [other for other, text in plain.items() if min(len(wanted), len(text)) > 2 and (wanted in text or text in wanted)]
+    inside.sort(key=lambda other: (abs(len(plain[other]) - len(wanted)), other))
+    close = difflib.get_close_matches(wanted, list(plain.values()), n=count, cutoff=0.6)
+    ordered = inside + [other for text in close for other, have in plain.items() if have == text]
+    return list(dict.fromkeys(ordered))[:count]
+
+
+def write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    """Write a frame whole or not at all; lists and dictionaries become JSON text."""
+    copy = frame.copy()
+    for column in copy.columns:
+        if any(isinstance(value, list | dict | tuple) for value in copy[column]):
+            copy[column] = [None if is_missing(v) else json.dumps(v, ensure_ascii=False) for v in copy[column]]
+    write_atomically(path, copy.to_parquet(index=False))
+
+
+def _as_text(value: object) -> str | None:
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.casefold() if character.isalnum())
+
+
+def _files(path: Path, stem: str) -> list[Path]:
+    if not path.exists():
+        raise InvalidInput(f"{path}: no such file or folder; give a .parquet or .jsonl file, or a folder of .jsonl files")
+    if path.is_dir():
+        for suffix in (".parquet", *JSONL_SUFFIXES):
+            if (path / f"{stem}{suffix}").is_file():
+                return [path / f"{stem}{suffix}"]
+        files = sorted(file for file in path.iterdir() if file.suffix in JSONL_SUFFIXES)
+        if not files:
+            raise InvalidInput(f"{path}: the folder has neither {stem}.parquet nor any .jsonl file")
+        return files
+    if path.suffix != ".parquet" and path.suffix not in JSONL_SUFFIXES:
+        raise InvalidInput(f"{path}: files ending in {path.suffix or 'nothing'} are not read; allowed are .parquet, .jsonl, .ndjson")
+    return [path]
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
+
+
+def _jsonl(path: Path) -> tuple[pd.DataFrame, list[int]]:
+    rows = list(jsonl_rows(path))
+    return pd.DataFrame([row for _, row in rows], dtype=object), [line for line, _ in rows]
+
+
+def jsonl_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Line number and object of every line that is not blank.
+
+    Raises
+    ------
+    InvalidInput
+        A line that is not UTF-8, not JSON, or not an object.
+    """
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if raw.strip():
+                    yield number, _json_object(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, f"{path.name}:{number}")
+    except OSError as error:
+        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _json_object(raw: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{where}: not UTF-8 (byte {error.start} is 0x{raw[error.start]:02x}); save the file as UTF-8") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{where}: not JSON ({error}); one JSON object a line is needed") from error
+    if not isinstance(row, dict):
+        raise InvalidInput(f"{where}: a {type(row).__name__}; one JSON object a line is needed")
+    return row
+
+
+def _runs(start: int, name: str, rows: int, lines: list[int] | None) -> list[tuple[int, str, int]]:
+    if lines is None:
+        return [(start, name, 1)] if rows else []
+    return [(start + i, name, line) for i, line in enumerate(lines) if i == 0 or line != lines[i - 1] + 1]
