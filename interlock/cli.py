@@ -1,0 +1,99 @@
+"""``interlock``: the one console script. Errors that a user can fix are one line on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+from typing import Annotated, Final
+
+import typer
+
+_EPILOG: Final = (
+    "Start here: `interlock route 'Why does my loop never end?'` says which model a prompt needs and why; `interlock serve` answers the "
+    "same over HTTP; `interlock demo` shows the whole path from training to decisions. Errors go to stderr with exit code 2."
+)
+# Order of the help: use, then make. The modules of the last ones are there only where training is.
+COMMANDS: Final = ("route", "serve", "demo", "label", "train", "evaluate", "encoder", "data")
+_EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_settings", "anyio", "httpx"), "serve")
+    | dict.fromkeys(("sklearn", "lightgbm", "pandas", "pyarrow", "mlflow", "onnx", "openai", "jsonschema", "plotly", "jinja2"), "train")
+    | dict.fromkeys(("onnxruntime",), "serve")
+    | dict.fromkeys(("torch", "sentence_transformers", "transformers"), "encoders")
+    | dict.fromkeys(("serve",), "serve")
+    | dict.fromkeys(("training",), "train")
+)
+
+app = typer.Typer(
+    name="interlock",
+    help="Open model routing: which model a conversation needs, what that costs, and why.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        try:
+            typer.echo(f"interlock {version('interlock')}")
+        except PackageNotFoundError:
+            typer.echo("interlock, not installed (run from source)")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")] = False,
+) -> None:
+    """Open model routing: which model a conversation needs, what that costs, and why."""
+
+
+def attach(target: typer.Typer, name: str) -> None:
+    """Add the sub-command of one module: its Typer ``app``, or the function of the same name. Nothing if there is no such module."""
+    path = f"interlock.commands.{name}"
+    try:
+        module = importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name == path:
+            return
+        raise
+    if hasattr(module, "app"):
+        target.add_typer(module.app, name=name)
+    else:
+        target.command(name)(getattr(module, name))
+
+
+for _name in COMMANDS:
+    attach(app, _name)
+
+
+def main() -> None:
+    """Run the command line; never a traceback for what the user can fix."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except ImportError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRA_OF:
+            raise
+        _fail(f"the package {package} is not installed: pip install 'interlock[{_EXTRA_OF[package]}]'")
+    except Exception as error:
+        from router.errors import RouterError  # not at the top: help needs no arrays
+
+        if not isinstance(error, RouterError):
+            raise
+        _fail(str(error))
+
+
+def _fail(message: str) -> None:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
