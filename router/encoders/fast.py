@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,7 @@ class FastEncoder:
             spec = EncoderSpec("fast", config["name"], parts_revision(parts), "", config["max_tokens"], config["dimension"])
             network = {name: arrays[name].astype(np.float32) for name in MATRICES}
             table, scale, scores = arrays["table"], arrays["scale"].astype(np.float32), arrays["scores"]
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise ArtifactError(f"fast encoder cannot be read: {type(error).__name__} {error}") from error
         _check_shapes(spec, pieces, table, scale, scores, network)
         tokenizer = build_piece_tokenizer(pieces, scores.tolist(), spec.max_tokens)
