@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -15,6 +15,7 @@ from router.errors import CatalogError
 from router.types import MODALITIES, Modality
 
 CATALOG_FORMAT: Final = 1
+_LARGEST: Final = 1e12
 Array = NDArray[np.float64]
 
 
@@ -153,22 +154,31 @@ class ModelCatalog:
         """
         if not isinstance(raw, Mapping):
             raise CatalogError(f"a catalog is a mapping with a key 'models', not a {type(raw).__name__}")
-        if raw.get("format", CATALOG_FORMAT) != CATALOG_FORMAT:
-            raise CatalogError(f"catalog format {raw.get('format')!r} is not {CATALOG_FORMAT}, the one this version reads")
+        number = raw.get("format", CATALOG_FORMAT)
+        if isinstance(number, bool) or number != CATALOG_FORMAT:
+            raise CatalogError(f"catalog format {reprlib.repr(number)} is not {CATALOG_FORMAT}, the one this version reads")
+        _known_keys("the catalog", raw, _CATALOG_KEYS)
         models = raw.get("models")
         if not isinstance(models, Mapping) or not models:
             raise CatalogError("the catalog has no models: 'models' must map names to their entries")
         capabilities = _weights_of_capabilities(raw.get("capabilities"))
-        return cls(tuple(_profile(str(name), entry, capabilities) for name, entry in models.items()))
+        catalog = cls(tuple(_profile(str(name), entry, capabilities) for name, entry in models.items()))
+        _check_benchmarks_exist(capabilities, catalog.models)
+        return catalog
 
 
 def unknown_model(name: str, known: Sequence[str]) -> str:
     """One line for a model that is not there, with the nearest names."""
+    return _unknown("model", name, known)
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown model {name!r}: there are {', '.join(known)}{hint}"
+    return f"unknown {what} {name!r}: there are {', '.join(known)}{hint}"
 
 
+_CATALOG_KEYS: Final = frozenset({"format", "updated", "capabilities", "benchmarks", "models", "notes"})
 _PROFILE_KEYS: Final = frozenset(
     {"provider", "endpoint", "prices", "context_window_tokens", "max_output_tokens", "modalities", "tools", "benchmarks", "raw", "notes"}
 )
@@ -176,35 +186,35 @@ _PROFILE_KEYS: Final = frozenset(
 
 def _profile(name: str, entry: object, capabilities: Mapping[str, Mapping[str, float]]) -> ModelProfile:
     where = f"model {name!r}"
+    if not name.strip():
+        raise CatalogError("a model of the catalog has an empty name")
     if not isinstance(entry, Mapping):
         raise CatalogError(f"{where} is a {type(entry).__name__}, not a mapping")
     _known_keys(where, entry, _PROFILE_KEYS)
-    benchmarks = _benchmarks(where, entry.get("benchmarks") or {})
-    modalities = entry.get("modalities") or ["text"]
-    for modality in modalities:
-        if modality not in MODALITIES:
-            raise CatalogError(f"{where}: modality {modality!r} is not one of {', '.join(MODALITIES)}")
-    window = _number(where, "context_window_tokens", entry.get("context_window_tokens", 128_000), low=1)
+    benchmarks = _benchmarks(where, _given(entry, "benchmarks", {}))
+    tools = _given(entry, "tools", True)
+    if not isinstance(tools, bool):
+        raise CatalogError(f"{where}: tools is {reprlib.repr(tools)}: true or false was expected")
     return ModelProfile(
         name=name,
-        provider=str(entry.get("provider", "")),
+        provider=_text(where, "provider", _given(entry, "provider", "")),
         prices=_prices(where, entry.get("prices")),
-        raw=_raw(where, entry.get("raw") or {}, benchmarks, capabilities),
-        endpoint=_endpoint(where, name, entry.get("endpoint") or {}),
-        context_window_tokens=int(window),
-        max_output_tokens=int(_number(where, "max_output_tokens", entry.get("max_output_tokens", 4_096), low=1)),
-        modalities=frozenset(cast("Modality", m) for m in modalities) | {"text"},
-        tools=bool(entry.get("tools", True)),
+        raw=_raw(where, _given(entry, "raw", {}), benchmarks, capabilities),
+        endpoint=_endpoint(where, name, _given(entry, "endpoint", {})),
+        context_window_tokens=_whole(where, "context_window_tokens", _given(entry, "context_window_tokens", 128_000), low=1),
+        max_output_tokens=_whole(where, "max_output_tokens", _given(entry, "max_output_tokens", 4_096), low=1),
+        modalities=_modalities(where, _given(entry, "modalities", ["text"])),
+        tools=tools,
         benchmarks=benchmarks,
     )
 
 
 def _raw(
-    where: str, given: Mapping[str, Any], benchmarks: Mapping[str, BenchmarkResult], capabilities: Mapping[str, Mapping[str, float]]
+    where: str, given: object, benchmarks: Mapping[str, BenchmarkResult], capabilities: Mapping[str, Mapping[str, float]]
 ) -> dict[str, float]:
     """Weighted mean of the benchmarks a model has in each capability; a figure given under ``raw`` wins."""
     if not isinstance(given, Mapping):
-        raise CatalogError(f"{where}: raw is a {type(given).__name__}, not a mapping of capabilities to figures")
+        raise CatalogError(f"{where}: raw is {reprlib.repr(given)}, not a mapping of capabilities to figures")
     raw = {str(name): _number(where, f"raw.{name}", value, high=1) for name, value in given.items()}
     for capability, weights in capabilities.items():
         have = {name: weight for name, weight in weights.items() if name in benchmarks}
@@ -228,40 +238,81 @@ def _weights_of_capabilities(raw: object) -> dict[str, dict[str, float]]:
 
 def _benchmarks(where: str, raw: object) -> dict[str, BenchmarkResult]:
     if not isinstance(raw, Mapping):
-        raise CatalogError(f"{where}: benchmarks is a {type(raw).__name__}, not a mapping")
+        raise CatalogError(f"{where}: benchmarks is {reprlib.repr(raw)}, not a mapping")
     results = {}
     for name, entry in raw.items():
         if not isinstance(entry, Mapping) or "score" not in entry or not entry.get("source"):
-            raise CatalogError(f"{where}: benchmark {name!r} needs a score in [0, 1] and a source")
-        results[str(name)] = BenchmarkResult(_number(where, f"benchmarks.{name}.score", entry["score"], high=1), str(entry["source"]))
+            raise CatalogError(f"{where}: benchmark {name!r} is {reprlib.repr(entry)}: it needs a score in [0, 1] and a source")
+        _known_keys(f"{where}: benchmark {name!r}", entry, frozenset(BenchmarkResult.__dataclass_fields__))
+        source = _text(where, f"benchmarks.{name}.source", entry["source"])
+        results[str(name)] = BenchmarkResult(_number(where, f"benchmarks.{name}.score", entry["score"], high=1), source)
     return results
 
 
 def _prices(where: str, raw: object) -> Prices:
     if not isinstance(raw, Mapping) or "input_per_mtok" not in raw or "output_per_mtok" not in raw:
-        raise CatalogError(f"{where}: prices needs input_per_mtok and output_per_mtok")
+        raise CatalogError(f"{where}: prices is {reprlib.repr(raw)}: it needs input_per_mtok and output_per_mtok")
     _known_keys(f"{where}: prices", raw, frozenset(Prices.__dataclass_fields__))
-    values = {str(key): _number(where, f"prices.{key}", value) for key, value in raw.items()}
-    minimum = int(values.pop("cache_minimum_tokens", 1024))
-    return Prices(**values, cache_minimum_tokens=minimum)
+    values = {str(key): _number(where, f"prices.{key}", value) for key, value in raw.items() if key != "cache_minimum_tokens"}
+    return Prices(**values, cache_minimum_tokens=_whole(where, "prices.cache_minimum_tokens", _given(raw, "cache_minimum_tokens", 1024)))
 
 
 def _endpoint(where: str, name: str, raw: object) -> Endpoint:
     if not isinstance(raw, Mapping):
-        raise CatalogError(f"{where}: endpoint is a {type(raw).__name__}, not a mapping")
+        raise CatalogError(f"{where}: endpoint is {reprlib.repr(raw)}, not a mapping")
     _known_keys(f"{where}: endpoint", raw, frozenset(Endpoint.__dataclass_fields__))
     key = raw.get("api_key_env")
-    return Endpoint(str(raw.get("base_url", "")), str(raw.get("model", name)), None if key is None else str(key))
+    return Endpoint(
+        base_url=_text(where, "endpoint.base_url", _given(raw, "base_url", "")),
+        model=_text(where, "endpoint.model", _given(raw, "model", name)),
+        api_key_env=None if key is None else _text(where, "endpoint.api_key_env", key),
+    )
+
+
+def _modalities(where: str, raw: object) -> frozenset[Modality]:
+    if not isinstance(raw, list | tuple):
+        raise CatalogError(f"{where}: modalities is {reprlib.repr(raw)}: a list of {', '.join(MODALITIES)} was expected")
+    for modality in raw:
+        if modality not in MODALITIES:
+            raise CatalogError(f"{where}: modality {reprlib.repr(modality)} is not one of {', '.join(MODALITIES)}")
+    return frozenset(cast("Modality", modality) for modality in raw) | {"text"}
+
+
+def _check_benchmarks_exist(capabilities: Mapping[str, Mapping[str, float]], models: Sequence[ModelProfile]) -> None:
+    """A benchmark that no model has is a typing error, and would silently drop out of the mean."""
+    known = {name for model in models for name in model.benchmarks}
+    for capability, weights in capabilities.items():
+        missing = next((name for name in weights if name not in known), None)
+        if missing is not None and known:
+            raise CatalogError(f"capability {capability!r}: {_unknown('benchmark', missing, sorted(known))}")
 
 
 def _known_keys(where: str, raw: Mapping[str, Any], allowed: frozenset[str]) -> None:
     for key in raw:
         if key not in allowed:
-            raise CatalogError(f"{where}: unknown field {key!r}; allowed are {', '.join(sorted(allowed))}")
+            raise CatalogError(f"{where}: {_unknown('field', str(key), sorted(allowed))}")
 
 
-def _number(where: str, key: str, value: object, *, low: float = 0.0, high: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or not math.isfinite(value):
-        bound = f"at least {low:g}" if high == math.inf else f"within [{low:g}, {high:g}]"
-        raise CatalogError(f"{where}: {key} is {value!r}: a number {bound} was expected")
+def _given(raw: Mapping[str, Any], key: str, default: object) -> object:
+    """The value of a key; left empty in YAML it counts as not given."""
+    value = raw.get(key)
+    return default if value is None else value
+
+
+def _text(where: str, key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise CatalogError(f"{where}: {key} is {reprlib.repr(value)}: a text was expected (put it in quotes)")
+    return value
+
+
+def _whole(where: str, key: str, value: object, *, low: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= _LARGEST:
+        raise CatalogError(f"{where}: {key} is {reprlib.repr(value)}: a whole number of at least {low} was expected")
+    return value
+
+
+def _number(where: str, key: str, value: object, *, low: float = 0.0, high: float = _LARGEST) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        bound = f"within [{low:g}, {high:g}]" if high < _LARGEST else f"of at least {low:g}"
+        raise CatalogError(f"{where}: {key} is {reprlib.repr(value)}: a number {bound} was expected")
     return float(value)

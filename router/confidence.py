@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from router.errors import ArtifactError
 from router.margin import SelectionProblem
-from router.selection import cheapest_capable, shortfalls
+from router.selection import cheapest_capable
 
 Array = NDArray[np.float64]
 
@@ -25,14 +25,17 @@ class ResidualSample:
     residuals: Array
 
     def __post_init__(self) -> None:
-        bins = self.residuals.shape[0] if self.residuals.ndim == 3 else -1
-        if bins != self.edges.size + 1 or not np.isfinite(self.residuals).all() or not np.isfinite(self.edges).all():
-            raise ArtifactError(f"residuals of shape {self.residuals.shape} do not match {self.edges.size} edges")
+        shape = self.residuals.shape
+        if len(shape) != 3 or self.edges.ndim != 1 or shape[0] != self.edges.size + 1 or shape[1] < 1:
+            raise ArtifactError(f"residuals of shape {shape} do not match {self.edges.size} edges")
+        if not np.isfinite(self.residuals).all() or not np.isfinite(self.edges).all() or (np.diff(self.edges) < 0).any():
+            raise ArtifactError("residuals must be finite, over rising finite edges")
 
     def confidence(self, problem: SelectionProblem) -> float:
         """Share of plausible true requirements under which the same model is chosen, in [0, 1]."""
+        if problem.open_.sum() == 1:
+            return 1.0
         row = int(np.searchsorted(self.edges, problem.requirements.max(), side="right"))
         true = np.clip(problem.requirements + self.residuals[row], 0.0, 1.0)
-        shortfall = shortfalls(true[:, None, :], problem.capability, problem.weights).sum(axis=2)
-        choices = cheapest_capable(shortfall, problem.cost, problem.open_, problem.threshold)
-        return float(np.mean(choices == problem.choose()))
+        choices = cheapest_capable(problem.total_under(true), problem.cost, problem.open_, problem.threshold)
+        return float(np.mean(choices == problem.choice))

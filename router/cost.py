@@ -8,11 +8,12 @@ from router.catalog import ModelProfile
 from router.languages import estimate_tokens
 from router.types import Conversation
 
-# Long texts are measured by a sample: the estimate needs the order of magnitude, not each character.
-_SAMPLE_CHARS = 4_000
+# Long histories are measured by windows: the estimate needs the order of magnitude, not each character.
+_WINDOWS = 16
+_WINDOW_CHARS = 1_000
 _TOKENS_PER_MESSAGE = 4
-_SCHEMA_CHARS_PER_TOKEN = 4
-_TOKENS_PER_IMAGE = 1_000
+_CHARS_PER_TOKEN_OF_JSON = 4
+_TOKENS_PER_ATTACHMENT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +26,23 @@ class TurnTokens:
 
 def tokens_of(conversation: Conversation, expected_output_tokens: int) -> TurnTokens:
     """Estimate the tokens of the next turn: the whole history with tool schemas and images in, the expected answer out."""
-    total = sum(tool.schema_chars for tool in conversation.tools) // _SCHEMA_CHARS_PER_TOKEN
-    for message in conversation.messages:
-        total += _TOKENS_PER_MESSAGE + _sampled_tokens(message.text)
-        total += sum(len(call.arguments) for call in message.tool_calls) // _SCHEMA_CHARS_PER_TOKEN
-        total += _TOKENS_PER_IMAGE * sum(part.modality != "text" for part in message.parts)
+    messages = conversation.messages
+    json_chars = sum(tool.schema_chars for tool in conversation.tools)
+    json_chars += sum(len(call.arguments) for message in messages for call in message.tool_calls)
+    attachments = sum(part.modality != "text" for message in messages for part in message.parts)
+    text = "\n".join(part.text for message in messages for part in message.parts if part.text)
+    total = _TOKENS_PER_MESSAGE * len(messages) + json_chars // _CHARS_PER_TOKEN_OF_JSON + _TOKENS_PER_ATTACHMENT * attachments
     output = expected_output_tokens
     if conversation.max_output_tokens is not None:
         output = min(output, conversation.max_output_tokens)
-    return TurnTokens(total, output)
+    return TurnTokens(total + _sampled_tokens(text), output)
 
 
 def _sampled_tokens(text: str) -> int:
-    if len(text) <= _SAMPLE_CHARS:
+    if len(text) <= _WINDOWS * _WINDOW_CHARS:
         return estimate_tokens(text)
-    half = _SAMPLE_CHARS // 2
-    middle = len(text) // 2
-    sample = text[:half] + text[middle : middle + half]
+    last = len(text) - _WINDOW_CHARS
+    sample = "".join(text[start : start + _WINDOW_CHARS] for start in range(0, last + 1, last // (_WINDOWS - 1)))
     return round(estimate_tokens(sample) * len(text) / len(sample))
 
 

@@ -15,7 +15,7 @@ Decision = Literal["initialize", "retain", "switch", "fallback"]
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """The smallest change that alters the choice: ``value`` is where it happens, ``change`` how far away, ``model`` what comes instead."""
+    """The smallest change that alters the choice: at ``value``, which is ``change`` away, ``model`` is chosen instead."""
 
     value: float
     change: float
@@ -27,7 +27,8 @@ class FlipMargin:
     """How firm a choice is. None means that no change of that kind alters it.
 
     ``shortfall_threshold_up`` and ``_down`` move tau; ``requirements`` move one capability at a time within [0, 1]; ``price_factor``
-    multiplies all prices of the chosen model.
+    multiplies all prices of the chosen model. Where the conversation stays on the model that holds its cache, nothing of this changes
+    the choice and all are None.
     """
 
     shortfall_threshold_up: Flip | None = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from router.errors import InvalidInput
+
 
 @dataclass(frozen=True, slots=True)
 class HealthScore:
@@ -12,6 +14,10 @@ class HealthScore:
 
     value: float = 1.0
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value <= 1:
+            raise InvalidInput(f"health score is {self.value!r}: a number within [0, 1] was expected")
 
 
 HealthScores = Mapping[str, HealthScore]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,11 @@ from router.decision import Flip, FlipMargin
 from router.selection import cheapest_capable, shortfalls
 
 Array = NDArray[np.float64]
-# The rule jumps at points that are computed exactly; the probe stands this far behind one.
+# The choice changes at points that are computed up to rounding; a probe stands this far behind one.
 _STEP = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SelectionProblem:
     """What the selection rule looks at: shapes (K,), (models, K), (K,), (models,), (models,)."""
 
@@ -27,70 +28,102 @@ class SelectionProblem:
     open_: NDArray[np.bool_]
     threshold: float
 
-    def shortfall(self) -> Array:
-        """Summed shortfall, shape (models,)."""
-        return np.asarray(shortfalls(self.requirements, self.capability, self.weights).sum(axis=1), dtype=np.float64)
+    @cached_property
+    def table(self) -> Array:
+        """Shortfall by capability, shape (models, K)."""
+        return shortfalls(self.requirements, self.capability, self.weights)
 
-    def choose(self) -> int:
+    @cached_property
+    def total(self) -> Array:
+        """Summed shortfall, shape (models,)."""
+        return np.asarray(self.table.sum(axis=1), dtype=np.float64)
+
+    @cached_property
+    def choice(self) -> int:
         """Index of the chosen model."""
-        return int(cheapest_capable(self.shortfall(), self.cost, self.open_, self.threshold)[0])
+        return int(cheapest_capable(self.total, self.cost, self.open_, self.threshold)[0])
+
+    def total_under(self, requirements: Array) -> Array:
+        """Summed shortfall had the requirements been others, shapes (cases, K) -> (cases, models)."""
+        return np.asarray(shortfalls(requirements[:, None, :], self.capability, self.weights).sum(axis=2), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Probes:
+    """Values of one input to try, shape (cases,), and what the rule would then look at; a single row or number holds for all cases."""
+
+    current: float
+    values: Array
+    shortfall: Array
+    cost: Array
+    threshold: Array
 
 
 def flip_margin(problem: SelectionProblem, models: Sequence[str], capabilities: Sequence[str]) -> FlipMargin:
     """Smallest changes, one input at a time, after which another model is chosen."""
-    chosen, total = problem.choose(), problem.shortfall()
-    up, down = _threshold_flips(problem, total, chosen, models)
-    return FlipMargin(
-        shortfall_threshold_up=up,
-        shortfall_threshold_down=down,
-        price_factor=_price_flip(problem, total, chosen, models),
-        requirements={name: _requirement_flip(problem, total, k, chosen, models) for k, name in enumerate(capabilities)},
+    kinds = [*_threshold_probes(problem), _price_probes(problem), *_requirement_probes(problem)]
+    sizes = [kind.values.size for kind in kinds]
+    width = len(problem.cost)
+    choices = cheapest_capable(
+        np.concatenate([np.broadcast_to(kind.shortfall, (size, width)) for kind, size in zip(kinds, sizes, strict=True)]),
+        np.concatenate([np.broadcast_to(kind.cost, (size, width)) for kind, size in zip(kinds, sizes, strict=True)]),
+        problem.open_,
+        np.concatenate([np.broadcast_to(kind.threshold, size) for kind, size in zip(kinds, sizes, strict=True)]),
     )
+    ends = np.cumsum(sizes)
+    up, down, price, *requirements = (
+        _nearest(kind, choices[end - size : end], problem.choice, models) for kind, size, end in zip(kinds, sizes, ends, strict=True)
+    )
+    return FlipMargin(up, down, price, dict(zip(capabilities, requirements, strict=True)))
 
 
-def _threshold_flips(problem: SelectionProblem, total: Array, chosen: int, models: Sequence[str]) -> tuple[Flip | None, Flip | None]:
+def _threshold_probes(problem: SelectionProblem) -> tuple[_Probes, _Probes]:
     """The choice changes only where tau passes the summed shortfall of an open model."""
     tau = problem.threshold
-    values = np.unique(total[problem.open_])
-    above, below = values[values > tau], values[(values <= tau) & (values > 0)]
-    up = _nearest(above, above, cheapest_capable(total, problem.cost, problem.open_, above), tau, chosen, models)
-    probes = np.maximum(below - _STEP, 0.0)
-    down = _nearest(below, probes, cheapest_capable(total, problem.cost, problem.open_, probes), tau, chosen, models)
-    return up, down
+    values = problem.total[problem.open_]
+    above, below = values[values > tau], np.nextafter(values[(values <= tau) & (values > 0)], 0.0)
+    return _Probes(tau, above, problem.total, problem.cost, above), _Probes(tau, below, problem.total, problem.cost, below)
 
 
-def _price_flip(problem: SelectionProblem, total: Array, chosen: int, models: Sequence[str]) -> Flip | None:
-    """The chosen model made dearer, up to where another is taken instead."""
-    own = problem.cost[chosen]
-    if own <= 0:
-        return None
-    factors = np.unique(problem.cost[problem.open_] / own)
-    factors = factors[factors >= 1]
+def _price_probes(problem: SelectionProblem) -> _Probes:
+    """The chosen model made dearer than each other one. Made cheaper it stays chosen; one that is free stays free."""
+    own, tau = problem.cost[problem.choice], np.array(problem.threshold)
+    others = problem.cost[problem.open_ & (problem.cost >= own)] if own > 0 else np.empty(0)
+    factors = others / own * (1 + _STEP)
     cost = np.repeat(problem.cost[None, :], factors.size, axis=0)
-    cost[:, chosen] = own * factors * (1 + _STEP) + _STEP
-    return _nearest(factors, factors, cheapest_capable(total, cost, problem.open_, problem.threshold), 1.0, chosen, models)
+    cost[:, problem.choice] = own * factors
+    return _Probes(1.0, factors, problem.total, cost, tau)
 
 
-def _requirement_flip(problem: SelectionProblem, total: Array, k: int, chosen: int, models: Sequence[str]) -> Flip | None:
-    """Test beside every point where a model meets tau or two models meet: between those the choice cannot change."""
-    weight = float(problem.weights[k])
-    if weight <= 0:
-        return None
-    current, c = float(problem.requirements[k]), problem.capability[:, k]
-    rest = total - weight * np.maximum(0.0, current - c)
-    # s_m(r) = rest_m + w * max(0, r - c_m) meets tau at c_m + (tau - rest_m) / w, and a flat model's rest_j at c_m + (rest_j - rest_m) / w.
-    points = np.concatenate([c + (problem.threshold - rest) / weight, c, (c[:, None] + (rest[None, :] - rest[:, None]) / weight).ravel()])
-    points = np.unique(points[(points >= 0) & (points <= 1)])
-    beside = np.where(points >= current, points + _STEP, points - _STEP)
-    points, beside = points[(beside >= 0) & (beside <= 1)], beside[(beside >= 0) & (beside <= 1)]
-    shortfall = rest + weight * np.maximum(0.0, beside[:, None] - c)
-    return _nearest(points, beside, cheapest_capable(shortfall, problem.cost, problem.open_, problem.threshold), current, chosen, models)
+def _requirement_probes(problem: SelectionProblem) -> list[_Probes]:
+    """Probe behind every point where the choice can change, one capability after the other.
+
+    ``s_m(r) = rest_m + w * max(0, r - c_m)`` meets tau at ``c_m + (tau - rest_m) / w`` and the chosen model's shortfall at
+    ``c_m + (rest - rest_m) / w`` or ``c + (rest_m - rest) / w``, and bends at ``c_m``.
+    """
+    c, chosen, current = problem.capability.T, problem.choice, problem.requirements[:, None]
+    rest = (problem.total[:, None] - problem.table).T
+    weights = np.where(problem.weights > 0, problem.weights, np.nan)[:, None]  # without weight nothing changes
+    own_c, own_rest = c[:, [chosen]], rest[:, [chosen]]
+    steps = np.concatenate([problem.threshold - rest, 0.0 * rest, own_rest - rest, rest - own_rest], axis=1) / weights
+    points = np.concatenate([c, c, c, np.broadcast_to(own_c, c.shape)], axis=1) + steps
+    values = np.concatenate(
+        [np.where(points >= current, points + _STEP, np.nan), np.where(points <= current, points - _STEP, np.nan)], axis=1
+    )
+    k, column = np.nonzero((values >= 0) & (values <= 1))
+    probed = values[k, column]
+    cases = np.repeat(problem.requirements[None, :], k.size, axis=0)
+    cases[np.arange(k.size), k] = probed
+    shortfall = problem.total_under(cases)
+    tau = np.array(problem.threshold)
+    return [_Probes(float(r), probed[k == i], shortfall[k == i], problem.cost, tau) for i, r in enumerate(problem.requirements)]
 
 
-def _nearest(points: Array, probes: Array, choices: NDArray[np.intp], current: float, chosen: int, models: Sequence[str]) -> Flip | None:
+def _nearest(probes: _Probes, choices: NDArray[np.intp], chosen: int, models: Sequence[str]) -> Flip | None:
     """The change nearest to the current value among the probes that chose another model."""
-    changed = np.flatnonzero(choices[: points.size] != chosen)
+    changed = np.flatnonzero(choices != chosen)
     if changed.size == 0:
         return None
-    best = changed[np.abs(probes[changed] - current).argmin()]
-    return Flip(float(points[best]), float(points[best] - current), models[int(choices[best])])
+    best = changed[np.abs(probes.values[changed] - probes.current).argmin()]
+    value = float(probes.values[best])
+    return Flip(value, value - probes.current, models[int(choices[best])])

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from router.artifact import RouterArtifact
 from router.boundary import BoundaryEvidence, find_boundary
 from router.catalog import ModelCatalog
-from router.cost import TurnTokens, expected_cost_usd, tokens_of
+from router.cost import TurnTokens, expected_cost_usd
 from router.decision import Decision, FlipMargin, RoutingDecision
 from router.encoder import TextEncoder
 from router.errors import EncoderError, InvalidInput
-from router.features import extract_features
+from router.features import FEATURE_NAMES, extract_features
 from router.health import HEALTHY, HealthScores
 from router.languages import LanguageIdentifier, family_of, identify_language
 from router.margin import SelectionProblem, flip_margin
 from router.requirements import Requirements
-from router.selection import Candidate, RoutingPolicy, compensated_weights, gates_of, open_models, shortfalls
+from router.selection import Candidate, RoutingPolicy, TurnNeeds, compensated_weights, gates_of, open_models
 from router.text import ClassifiedText, classify_text
 from router.types import Conversation
 
@@ -102,8 +102,17 @@ class Router:
         return self._decide(conversation, blank, requirements, boundary, health, fallback_reason=problem)
 
     def predict(self, conversations: list[Conversation], classified: list[ClassifiedText]) -> Array:
-        """Requirements, shape (n, K)."""
-        return self.artifact.predictor.predict(model_input(self.encoder, conversations, classified))
+        """Requirements, shape (n, K).
+
+        Raises
+        ------
+        EncoderError
+            If the encoder gave something that is not a number.
+        """
+        requirements = self.artifact.predictor.predict(model_input(self.encoder, conversations, classified))
+        if not np.isfinite(requirements).all():
+            raise EncoderError(f"encoder {self.encoder.spec.name} gave a vector that is not finite: its weights or its runtime are broken")
+        return requirements
 
     def _prepare(self) -> _Pool:
         capabilities = self.artifact.capabilities
@@ -128,24 +137,29 @@ class Router:
         health: HealthScores,
         fallback_reason: str | None = None,
     ) -> RoutingDecision:
-        tokens = tokens_of(conversation, self.policy.expected_output_tokens)
-        gates = [gates_of(model, conversation, tokens, self.policy, health) for model in self.catalog.models]
+        needs = TurnNeeds.of(conversation, self.policy.expected_output_tokens)
+        gates = [gates_of(model, needs, self.policy, health) for model in self.catalog.models]
         open_, health_ignored = open_models(gates)
         if not open_.any():
             first = "; ".join(f"{name}: {names[0]}" for name, names in zip(self.catalog.names, gates, strict=True))
             raise InvalidInput(f"no model of the catalog can take this conversation ({first})")
-        problem = self._problem(conversation, requirements, tokens, open_)
+        problem = self._problem(conversation, requirements, needs.tokens, open_)
         chosen, decision, reason = self._choose(conversation, problem, boundary, fallback_reason)
         capabilities = self.artifact.capabilities
+        stays = boundary.boundary is None and decision == "retain"
         language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
         return RoutingDecision(
             model=self.catalog.names[chosen],
             decision=decision,
             reason=reason + ("; every open model is unhealthy, so health was ignored" if health_ignored else ""),
             requirements=Requirements.from_array(requirements, capabilities),
-            confidence=0.0 if fallback_reason else self.artifact.residuals.confidence(problem),
+            confidence=0.0 if fallback_reason else 1.0 if stays else self.artifact.residuals.confidence(problem),
             candidates=self._candidates(problem, gates, health),
-            flip_margin=FlipMargin() if fallback_reason else flip_margin(problem, self.catalog.names, capabilities),
+            flip_margin=(
+                FlipMargin(requirements=dict.fromkeys(capabilities))
+                if fallback_reason or stays
+                else flip_margin(problem, self.catalog.names, capabilities)
+            ),
             classified=classified,
             language=language,
             family=family_of(language),
@@ -174,12 +188,13 @@ class Router:
                 "fallback",
                 f"the default model, because the conversation could not be classified: {fallback_reason}",
             )
-        chosen = problem.choose()
-        if current is None:
-            return chosen, "initialize", _why(problem, chosen, names)
-        if chosen == current:
-            return chosen, "retain", _why(problem, chosen, names)
+        chosen = problem.choice
         why = _why(problem, chosen, names)
+        if current is None:
+            unknown = f"{conversation.current_model} is not in the catalog; " if conversation.current_model else ""
+            return chosen, "initialize", unknown + why
+        if chosen == current:
+            return chosen, "retain", why
         return chosen, "switch", why if boundary.boundary else f"{names[current]} may not take this turn; {why}"
 
     def _default(self, problem: SelectionProblem) -> int:
@@ -189,31 +204,32 @@ class Router:
         return int(np.where(problem.open_, problem.capability.sum(axis=1), -np.inf).argmax())
 
     def _candidates(self, problem: SelectionProblem, gates: list[tuple[str, ...]], health: HealthScores) -> tuple[Candidate, ...]:
-        table = shortfalls(problem.requirements, problem.capability, problem.weights)
-        total = table.sum(axis=1)
+        total = problem.total.tolist()
         return tuple(
             Candidate(
                 model=name,
                 gates=gates[m],
-                shortfall=float(total[m]),
-                shortfall_by_capability=dict(zip(self.artifact.capabilities, table[m].tolist(), strict=True)),
+                shortfall=total[m],
+                shortfall_by_capability=dict(zip(self.artifact.capabilities, row, strict=True)),
                 expected_cost_usd=float(problem.cost[m]),
                 health=health.get(name, HEALTHY).value,
                 eligible=bool(problem.open_[m] and total[m] <= problem.threshold),
             )
-            for m, name in enumerate(self.catalog.names)
+            for m, (name, row) in enumerate(zip(self.catalog.names, problem.table.tolist(), strict=True))
         )
 
 
 def model_input(encoder: TextEncoder, conversations: list[Conversation], classified: list[ClassifiedText]) -> Array:
     """Input rows of the heads, shape (n, embedding + features): what training fits on and serving predicts from."""
+    if not conversations:
+        return np.empty((0, encoder.spec.dimension + len(FEATURE_NAMES)))
     embedding = encoder.encode([item.text for item in classified])
     features = np.stack([extract_features(c, t) for c, t in zip(conversations, classified, strict=True)])
     return np.concatenate([embedding.astype(np.float64), features], axis=1)
 
 
 def _why(problem: SelectionProblem, chosen: int, names: tuple[str, ...]) -> str:
-    total = problem.shortfall()
+    total = problem.total
     if total[chosen] <= problem.threshold:
         cheaper = [name for m, name in enumerate(names) if problem.open_[m] and problem.cost[m] < problem.cost[chosen]]
         why = f"{names[chosen]} is the cheapest model that is good enough: shortfall {total[chosen]:.3f} within {problem.threshold:.3f}"

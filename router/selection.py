@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.catalog import ModelProfile
-from router.cost import TurnTokens
+from router.cost import TurnTokens, tokens_of
 from router.errors import InvalidInput
 from router.health import HEALTHY, HealthScores
-from router.types import Conversation
+from router.types import Conversation, Modality
 
 Array = NDArray[np.float64]
+_LARGEST_WEIGHT = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,22 @@ class RoutingPolicy:
         if self.expected_output_tokens < 1:
             raise InvalidInput(f"expected_output_tokens is {self.expected_output_tokens!r}: at least 1 was expected")
         for name, weight in self.weights.items():
-            if not (math.isfinite(weight) and weight >= 0):
-                raise InvalidInput(f"weight of {name!r} is {weight!r}: a number of at least 0 was expected")
+            if not 0 <= weight <= _LARGEST_WEIGHT:
+                raise InvalidInput(f"weight of {name!r} is {weight!r}: a number within [0, {_LARGEST_WEIGHT:g}] was expected")
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNeeds:
+    """What the next turn asks of any model, whatever its difficulty."""
+
+    tokens: TurnTokens
+    modalities: frozenset[Modality]
+    tools: bool
+
+    @classmethod
+    def of(cls, conversation: Conversation, expected_output_tokens: int) -> TurnNeeds:
+        """Read them off a conversation, once for all models."""
+        return cls(tokens_of(conversation, expected_output_tokens), conversation.modalities, conversation.uses_tools)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +104,19 @@ def shortfalls(requirements: Array, capability: Array, weights: Array) -> Array:
     return np.asarray(weights * np.maximum(0.0, requirements - capability), dtype=np.float64)
 
 
-def gates_of(
-    model: ModelProfile, conversation: Conversation, tokens: TurnTokens, policy: RoutingPolicy, health: HealthScores
-) -> tuple[str, ...]:
+def gates_of(model: ModelProfile, needs: TurnNeeds, policy: RoutingPolicy, health: HealthScores) -> tuple[str, ...]:
     """Reasons why a model must not be chosen for this turn, empty if there are none."""
     gates = []
     if policy.allow and model.name not in policy.allow:
         gates.append("policy: not on the allow list")
     if model.name in policy.deny:
         gates.append("policy: on the deny list")
-    missing = sorted(conversation.modalities - model.modalities)
+    missing = sorted(needs.modalities - model.modalities)
     if missing:
         gates.append(f"modality: cannot read {', '.join(missing)}")
-    if conversation.uses_tools and not model.tools:
+    if needs.tools and not model.tools:
         gates.append("tools: cannot call tools")
-    needed = tokens.input + min(tokens.output, model.max_output_tokens)
+    needed = needs.tokens.input + min(needs.tokens.output, model.max_output_tokens)
     if needed > model.context_window_tokens:
         gates.append(f"window: needs about {needed} of {model.context_window_tokens} tokens")
     score = health.get(model.name, HEALTHY)
@@ -127,16 +140,23 @@ def cheapest_capable(shortfall: Array, cost: Array, open_: NDArray[np.bool_], th
     Returns
     -------
     Index of a model, shape (cases,). Ties go to the cheaper, then the lesser shortfall, then the earlier in the catalog.
+
+    Raises
+    ------
+    InvalidInput
+        If no model is open, or a shortfall or cost is not a number.
     """
     if not open_.any():
         raise InvalidInput("no model is open to choose from")
-    shortfall, cost = np.broadcast_arrays(np.atleast_2d(shortfall), np.atleast_2d(cost))
+    shortfall, cost = np.atleast_2d(shortfall), np.atleast_2d(cost)
     within = (shortfall <= np.reshape(threshold, (-1, 1))) & open_
     some = within.any(axis=1, keepdims=True)
     # Where a model is good enough the cost comes first, elsewhere the shortfall does; the other one breaks ties.
-    first = np.where(some, np.where(within, cost, np.inf), np.where(open_, shortfall, np.inf))
-    second = np.where(some, shortfall, cost)
-    return np.asarray(np.where(first == first.min(axis=1, keepdims=True), second, np.inf).argmin(axis=1))
+    first = np.where(within, cost, np.where(some | ~open_, np.inf, shortfall))
+    least = first.min(axis=1, keepdims=True)
+    if not np.isfinite(least).all():
+        raise InvalidInput("a shortfall or an expected cost is not a finite number")
+    return np.asarray(np.where(first == least, np.where(some, shortfall, cost), np.inf).argmin(axis=1))
 
 
 def open_models(gates: Sequence[tuple[str, ...]]) -> tuple[NDArray[np.bool_], bool]:

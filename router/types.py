@@ -138,8 +138,8 @@ class Conversation:
             raise InvalidInput("messages is empty: at least one message is needed")
         if tools is not None and not _is_list(tools):
             raise InvalidInput(f"tools is a {type(tools).__name__}, not a list")
-        if max_output_tokens is not None and (isinstance(max_output_tokens, bool) or max_output_tokens < 1):
-            raise InvalidInput(f"max_output_tokens is {max_output_tokens!r}: at least 1 was expected")
+        if max_output_tokens is not None and (type(max_output_tokens) is not int or max_output_tokens < 1):
+            raise InvalidInput(f"max_output_tokens is {max_output_tokens!r}: a whole number of at least 1 was expected")
         _check_language(language)
         read = tuple(turn for index, message in enumerate(messages) for turn in _turns(index, message))
         if not read:

@@ -65,13 +65,24 @@ def read_catalog(path: Path | None = None) -> ModelCatalog:
     return ModelCatalog.from_mapping(read_yaml(path))
 
 
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML in which a key must not stand twice: the second would silently win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge"]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"key {twice!r} stands twice", node.start_mark)
+        return dict(super().construct_mapping(node, deep))
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML mapping; a :class:`CatalogError` names the file otherwise."""
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = yaml.load(path.read_text(encoding="utf-8"), _StrictLoader)  # noqa: S506 - a SafeLoader
     except FileNotFoundError:
         raise CatalogError(f"no catalog at {path}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise CatalogError(f"{path} cannot be read as YAML: {' '.join(str(error).split())}") from error
     if not isinstance(raw, dict):
         raise CatalogError(f"{path} is empty or not a mapping: a catalog has a key 'models'")
