@@ -6,9 +6,9 @@ resampling rows would make the intervals too narrow (Davison and Hinkley, Bootst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from router.errors import InvalidInput
 
 Array = NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
 
 MIN_ROWS: Final = 30
 """Fewer rows than this give no number, only the flag "too few rows"."""
@@ -75,14 +76,14 @@ def resampled_counts(n_groups: int, n_bootstrap: int, rng: np.random.Generator) 
 
 
 def estimate(
-    statistics: Mapping[str, Statistic],
+    statistics: Mapping[Key, Statistic],
     group: NDArray[np.intp],
     *,
     n_bootstrap: int = 1000,
     seed: int = 0,
     level: float = 0.95,
     min_rows: int = MIN_ROWS,
-) -> dict[str, Estimate]:
+) -> dict[Key, Estimate]:
     """Value and interval of every statistic.
 
     Parameters
@@ -114,10 +115,10 @@ def estimate(
     }
 
 
-def _samples(statistics: Mapping[str, Statistic], n: int, n_groups: int, n_bootstrap: int, rng: np.random.Generator) -> dict[str, Array]:
+def _samples(statistics: Mapping[Key, Statistic], n: int, n_groups: int, n_bootstrap: int, rng: np.random.Generator) -> dict[Key, Array]:
     if n_groups < 2 or not statistics:
         return {name: np.empty(0) for name in statistics}
-    pieces: dict[str, list[Array]] = {name: [np.empty(0)] for name in statistics}
+    pieces: dict[Key, list[Array]] = {name: [np.empty(0)] for name in statistics}
     step = max(1, _CELLS_AT_ONCE // n)
     for start in range(0, n_bootstrap, step):
         counts = resampled_counts(n_groups, min(step, n_bootstrap - start), rng)
