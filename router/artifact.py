@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -54,11 +56,12 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
         "residuals.values": artifact.residuals.residuals,
     }
     predictor = artifact.predictor
+    _check_shapes(artifact)
     for name, head, calibration in zip(predictor.capabilities, predictor.heads, predictor.calibrations, strict=True):
         arrays |= {f"head/{name}/{key}": array for key, array in head.to_arrays().items()}
         arrays |= {f"calibration/{name}/x": calibration.x, f"calibration/{name}/y": calibration.y}
     parts = {_ARRAYS: _dump_arrays(arrays)}
-    manifest = {
+    manifest: dict[str, Any] = {
         "format": ARTIFACT_FORMAT,
         "encoder": artifact.encoder.to_mapping(),
         "capabilities": list(predictor.capabilities),
@@ -69,6 +72,8 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
         "metrics": dict(artifact.metrics),
         "parts": {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in parts.items()},
     }
+    manifest = json.loads(json.dumps(manifest))  # as it will be read: keys are strings
+    manifest["checksum"] = _checksum(manifest)
     return {MANIFEST: json.dumps(manifest, indent=2, ensure_ascii=False, sort_keys=True).encode() + b"\n", **parts}
 
 
@@ -91,7 +96,7 @@ def load_artifact(parts: Mapping[str, bytes]) -> RouterArtifact:
         return _build(manifest, arrays)
     except ArtifactError:
         raise
-    except (KeyError, TypeError, ValueError, IndexError, RouterError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, RouterError) as error:
         raise ArtifactError(f"the artefact cannot be read: {type(error).__name__}: {error}") from error
 
 
@@ -103,7 +108,7 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
     dimension = encoder.dimension + len(FEATURE_NAMES)
     heads = tuple(head_from_arrays(_below(arrays, f"head/{name}/"), dimension) for name in names)
     calibrations = tuple(Calibration(_f64(arrays[f"calibration/{name}/x"]), _f64(arrays[f"calibration/{name}/y"])) for name in names)
-    return RouterArtifact(
+    artifact = RouterArtifact(
         encoder=encoder,
         predictor=RequirementsPredictor(names, heads, calibrations),
         bands=Bands(_f64(arrays["bands.low"]), _f64(arrays["bands.high"])),
@@ -113,6 +118,21 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
         card=manifest.get("card", {}),
         metrics=manifest.get("metrics", {}),
     )
+    _check_shapes(artifact)
+    return artifact
+
+
+def _check_shapes(artifact: RouterArtifact) -> None:
+    """What belongs together has one size, and every number is where it must be."""
+    capabilities = len(artifact.capabilities)
+    low, high = artifact.bands.low, artifact.bands.high
+    if low.shape != (capabilities,) or low.min() < 0 or high.max() > 1:
+        raise ArtifactError(f"the bands {low.tolist()} to {high.tolist()} are not {capabilities} ranges within [0, 1]")
+    if artifact.residuals.residuals.shape[2] != capabilities:
+        raise ArtifactError(f"residuals of shape {artifact.residuals.residuals.shape} are not those of {capabilities} capabilities")
+    threshold = artifact.default_threshold
+    if not (math.isfinite(threshold) and threshold >= 0):
+        raise ArtifactError(f"default_threshold is {threshold!r}: a number of at least 0 was expected")
 
 
 def _manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:
@@ -120,12 +140,23 @@ def _manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:
         raise ArtifactError(f"no {MANIFEST}: this is not a router artefact")
     try:
         manifest = json.loads(parts[MANIFEST])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{MANIFEST} is not JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != ARTIFACT_FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else None
         raise ArtifactError(f"artefact format {found!r} is not {ARTIFACT_FORMAT}, the one this version reads: train it again")
+    if manifest.get("checksum") != _checksum(manifest):
+        raise ArtifactError(f"{MANIFEST} was changed: its content does not match its checksum")
+    missing = next((name for name in manifest.get("parts", {}) if name not in parts), None)
+    if missing is not None:
+        raise ArtifactError(f"part {missing!r} of the artefact is missing")
     return manifest
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of the manifest's content without the checksum itself, independent of white space."""
+    content = {key: value for key, value in manifest.items() if key != "checksum"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _checked(parts: Mapping[str, bytes], manifest: Mapping[str, Any], name: str) -> bytes:
@@ -155,7 +186,7 @@ def _load_arrays(data: bytes) -> dict[str, NDArray[np.generic]]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, KeyError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise ArtifactError(f"part {_ARRAYS!r} is not a readable npz: {error}") from error
 
 

@@ -6,7 +6,7 @@ A predictor is arrays and nothing else. Trees are evaluated here, so that servin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ from router.errors import ArtifactError, InvalidInput
 
 Array = NDArray[np.float64]
 CAPABILITIES: Final[tuple[str, ...]] = ("reasoning", "code_gen", "debugging", "tool_use")
+_DEEPEST: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +81,28 @@ class TreeHead:
     value: Array
     bias: float
     depth: int
+    # All nodes of all trees in one row: the two children of node n stand at 2n (greater) and 2n + 1 (at most the threshold).
+    _children: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+    _roots: NDArray[np.intp] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        trees, nodes = self.feature.shape
+        roots = np.arange(trees, dtype=np.intp) * nodes
+        children = np.stack([self.right, self.left], axis=2) + roots[:, None, None]
+        object.__setattr__(self, "_children", children.ravel())
+        object.__setattr__(self, "_roots", roots)
 
     def decision(self, x: Array) -> Array:
         """Log-odds, shape (n,)."""
         out = np.empty(len(x))
-        trees = np.arange(self.feature.shape[0])
         for start in range(0, len(x), 2048):
             rows = x[start : start + 2048]
-            node = np.zeros((len(rows), len(trees)), dtype=np.int64)
-            index = np.arange(len(rows))[:, None]
+            node = np.repeat(self._roots[None, :], len(rows), axis=0)
+            first = (np.arange(len(rows)) * rows.shape[1])[:, None]
             for _ in range(self.depth):
-                goes_left = rows[index, self.feature[trees, node]] <= self.threshold[trees, node]
-                node = np.where(goes_left, self.left[trees, node], self.right[trees, node])
-            out[start : start + 2048] = self.value[trees, node].sum(axis=1) + self.bias
+                goes_left = rows.take(first + self.feature.take(node)) <= self.threshold.take(node)
+                node = self._children.take(2 * node + goes_left)
+            out[start : start + 2048] = self.value.take(node).sum(axis=1) + self.bias
         return out
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -132,44 +142,64 @@ def head_from_arrays(arrays: Mapping[str, NDArray[np.generic]], dimension: int) 
         If the arrays are not those of a head, or point outside their bounds.
     """
     if "weights" in arrays:
-        weights = np.asarray(arrays["weights"], dtype=np.float64)
+        weights = _floats(arrays, "weights")
         if weights.shape != (dimension,):
             raise ArtifactError(f"a linear head has {weights.shape} weights: ({dimension},) were expected")
-        return LinearHead(weights, float(np.asarray(arrays["bias"], dtype=np.float64)))
+        return LinearHead(weights, _scalar(arrays, "bias"))
     if "feature" in arrays:
         return _tree_head(arrays, dimension)
-    members = sorted({name.split(".", 1)[0] for name in arrays if "." in name})
-    if not members:
-        raise ArtifactError(f"no head is made of the arrays {sorted(arrays)}")
-    return MeanHead(
-        tuple(head_from_arrays({n.split(".", 1)[1]: a for n, a in arrays.items() if n.split(".", 1)[0] == m}, dimension) for m in members)
-    )
+    members = {name.split(".", 1)[0] for name in arrays if "." in name}
+    if not members or not all(member.isdecimal() for member in members):
+        raise ArtifactError(f"no head is made of the arrays {sorted(arrays)[:8]}")
+    ordered = sorted(members, key=int)
+    return MeanHead(tuple(head_from_arrays(_below(arrays, f"{member}."), dimension) for member in ordered))
+
+
+def _below(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> dict[str, NDArray[np.generic]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _tree_head(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> TreeHead:
-    missing = {"threshold", "left", "right", "value", "bias", "depth"} - set(arrays)
-    if missing:
-        raise ArtifactError(f"a tree head lacks the array {min(missing)!r}")
-    head = TreeHead(
-        feature=np.asarray(arrays["feature"], dtype=np.int32),
-        threshold=np.asarray(arrays["threshold"], dtype=np.float64),
-        left=np.asarray(arrays["left"], dtype=np.int32),
-        right=np.asarray(arrays["right"], dtype=np.int32),
-        value=np.asarray(arrays["value"], dtype=np.float64),
-        bias=float(np.asarray(arrays["bias"], dtype=np.float64)),
-        depth=int(np.asarray(arrays["depth"], dtype=np.int64)),
-    )
-    shape = head.feature.shape
-    same = all(a.shape == shape for a in (head.threshold, head.left, head.right, head.value))
-    if len(shape) != 2 or not same or not 0 <= head.depth <= 64:
-        raise ArtifactError(f"a tree head has arrays of different shapes or a depth of {head.depth}")
-    inside = all(
-        a.size == 0 or (a.min() >= 0 and a.max() < limit)
-        for a, limit in ((head.feature, dimension), (head.left, shape[1]), (head.right, shape[1]))
-    )
-    if not inside:
+    feature, left, right = (_indices(arrays, name) for name in ("feature", "left", "right"))
+    threshold, value = _floats(arrays, "threshold", finite=False), _floats(arrays, "value")
+    depth = int(_scalar(arrays, "depth"))
+    shape = feature.shape
+    same = all(a.shape == shape for a in (threshold, left, right, value))
+    if len(shape) != 2 or shape[1] < 1 or not same or not 0 <= depth <= _DEEPEST or np.isnan(threshold).any():
+        raise ArtifactError(f"a tree head has arrays of different shapes, or a depth of {depth}: at most {_DEEPEST} was expected")
+    limits = ((feature, dimension), (left, shape[1]), (right, shape[1]))
+    if not all(a.size == 0 or (a.min() >= 0 and a.max() < limit) for a, limit in limits):
         raise ArtifactError("a tree head points outside its nodes or its features")
-    return head
+    return TreeHead(feature, threshold, left, right, value, _scalar(arrays, "bias"), depth)
+
+
+def _array(arrays: Mapping[str, NDArray[np.generic]], name: str, kinds: str) -> NDArray[np.generic]:
+    if name not in arrays:
+        raise ArtifactError(f"a head lacks the array {name!r}")
+    if arrays[name].dtype.kind not in kinds:
+        raise ArtifactError(f"array {name!r} of a head has type {arrays[name].dtype}: numbers were expected")
+    return arrays[name]
+
+
+def _floats(arrays: Mapping[str, NDArray[np.generic]], name: str, *, finite: bool = True) -> Array:
+    array = np.asarray(_array(arrays, name, "fiu"), dtype=np.float64)
+    if finite and not np.isfinite(array).all():
+        raise ArtifactError(f"array {name!r} of a head has values that are not finite")
+    return array
+
+
+def _indices(arrays: Mapping[str, NDArray[np.generic]], name: str) -> NDArray[np.int32]:
+    array = np.asarray(_array(arrays, name, "iu"))
+    if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
+        raise ArtifactError("a tree head points outside its nodes or its features")
+    return array.astype(np.int32)
+
+
+def _scalar(arrays: Mapping[str, NDArray[np.generic]], name: str) -> float:
+    array = _floats(arrays, name)
+    if array.shape != ():
+        raise ArtifactError(f"array {name!r} of a head has shape {array.shape}: one number was expected")
+    return float(array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +234,9 @@ class RequirementsPredictor:
             raise ArtifactError(
                 f"{len(self.capabilities)} capabilities, {len(self.heads)} heads and {len(self.calibrations)} calibrations do not match"
             )
+        for name in self.capabilities:
+            if not name or "/" in name or self.capabilities.count(name) > 1:
+                raise ArtifactError(f"capability {name!r} stands twice, is empty, or has a slash in its name")
 
     def predict(self, x: Array) -> Array:
         """Requirements in [0, 1], shape (n, K), of inputs with shape (n, d)."""
