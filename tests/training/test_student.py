@@ -22,7 +22,8 @@ _spec.loader.exec_module(tiny)
 
 WORDS = ["hello", "world", "the", "cat", "sat", "on", "mat", "at", "he", "was"]
 SMALL = StudentParams(
-    pieces=60, width=8, window=8, hidden=16, dimension=6, max_tokens=24, epochs=20, learning_rate=0.02, groups_per_batch=12, prompts_per_batch=8,
+    pieces=60, width=8, window=8, hidden=16, dimension=6, max_tokens=24,
+    epochs=20, learning_rate=0.02, groups_per_batch=12, prompts_per_batch=8,
     languages_per_group=2, holdout=0.2, teacher_languages=("en", "de"), sources=("ours",), threads=1,
 )  # fmt: skip
 

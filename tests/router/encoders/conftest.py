@@ -6,7 +6,8 @@ import pytest
 
 # Loaded by path: under --import-mode=importlib a test folder is no package.
 _spec = importlib.util.spec_from_file_location("tiny_encoders", Path(__file__).with_name("tiny.py"))
-assert _spec and _spec.loader
+assert _spec
+assert _spec.loader
 tiny = importlib.util.module_from_spec(_spec)
 sys.modules["tiny_encoders"] = tiny
 _spec.loader.exec_module(tiny)

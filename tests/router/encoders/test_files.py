@@ -3,6 +3,7 @@ import json
 import sys
 import zipfile
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -137,14 +138,14 @@ def test_sentence_transformers_absent_or_failing(monkeypatch):
         raise OSError("no such model\nlong story")
 
     monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=refuse))
-    with pytest.raises(EncoderError, match="cannot load the SentenceTransformer 'some/model': no such model$"):
+    with pytest.raises(EncoderError, match=r"cannot load the SentenceTransformer 'some/model': no such model$"):
         load_encoder("some/model")
 
 
 class FakeSentenceTransformer:
     """Answers with the lengths of the texts, as far as the wrapper asks."""
 
-    prompts: dict[str, str] = {"query": "query: "}
+    prompts: ClassVar = {"query": "query: "}
     default_prompt_name = "query"
     max_seq_length = 512
 
