@@ -15,8 +15,20 @@ _EPILOG: Final = (
     "Start here: `interlock route 'Why does my loop never end?'` says which model a prompt needs and why; `interlock serve` answers the "
     "same over HTTP; `interlock demo` shows the whole path from training to decisions. Errors go to stderr with exit code 2."
 )
-# Order of the help: use, then make. The modules of the last ones are there only where training is.
-COMMANDS: Final = ("route", "serve", "demo", "label", "train", "evaluate", "encoder", "data")
+# Command to module, in the order of the help: use, then make.
+COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "route": "route",
+        "serve": "serve",
+        "demo": "demo",
+        "label": "label",
+        "label-server": "label",
+        "train": "train",
+        "evaluate": "evaluate",
+        "encoder": "encoder",
+        "data": "data",
+    }
+)
 _EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_settings", "anyio", "httpx"), "serve")
     | dict.fromkeys(("sklearn", "lightgbm", "pandas", "pyarrow", "mlflow", "onnx", "openai", "jsonschema", "plotly", "jinja2"), "train")
@@ -52,9 +64,9 @@ def options(
     """Open model routing: which model a conversation needs, what that costs, and why."""
 
 
-def attach(target: typer.Typer, name: str) -> None:
-    """Add the sub-command of one module: its Typer ``app``, or the function of the same name. Nothing if there is no such module."""
-    path = f"interlock.commands.{name}"
+def attach(target: typer.Typer, name: str, module_name: str) -> None:
+    """Add a sub-command: the Typer ``app`` of its module, or the function of its name. Nothing if there is no such module."""
+    path = f"interlock.commands.{module_name}"
     try:
         module = importlib.import_module(path)
     except ModuleNotFoundError as error:
@@ -64,11 +76,11 @@ def attach(target: typer.Typer, name: str) -> None:
     if hasattr(module, "app"):
         target.add_typer(module.app, name=name)
     else:
-        target.command(name)(getattr(module, name))
+        target.command(name)(getattr(module, name.replace("-", "_")))
 
 
-for _name in COMMANDS:
-    attach(app, _name)
+for _name, _module in COMMANDS.items():
+    attach(app, _name, _module)
 
 
 def main() -> None:
