@@ -1,0 +1,237 @@
+"""A labelling run: answer, judge, grade, and write the tables; every stage resumes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import platform
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from router.errors import LabelError
+from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, answer_key, now
+from training.label.budget import Ledger
+from training.label.client import ChatClient
+from training.label.config import LabelConfig, ModelSpec
+from training.label.deltas import deltas_table, outcomes_table
+from training.label.graders import GRADER_VERSION
+from training.label.judge import JUDGE_VERSION
+from training.label.judging import JUDGEMENT_KEY, judge_all, judged_scores, questions
+from training.label.progress import Progress
+from training.label.prompts import LabelPrompt
+from training.label.scoring import Row, grade_all, judge_rows
+from training.label.store import JsonlStore, write_atomically, write_jsonl
+
+STAGES = ("answer", "judge", "grade")
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run did, for the command line and for tests."""
+
+    answers: int
+    answers_wanted: int
+    verdicts: int
+    verdicts_wanted: int
+    failures: int
+    budget_reached: bool
+    tokens: int
+    usd: float
+    outcomes: int
+
+
+@dataclass
+class LabelRun:
+    """One run folder and what is to be done in it."""
+
+    config: LabelConfig
+    prompts: Sequence[LabelPrompt]
+    out: Path
+    stages: Sequence[str] = STAGES
+    only: Sequence[str] = ()
+    client_factory: ClientFactory | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        names = [model.name for model in self.config.answering]
+        for name in self.only:
+            if name not in names:
+                raise LabelError(f"--only {name!r} is not a model of this run; models: {', '.join(names)}")
+        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY)
+        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY)
+        self.ledger = Ledger(self.config.budget)
+        self.tallies: dict[str, Tally] = {}
+        for store in (self.answers, self.judgements):
+            if store.torn_lines:
+                self.progress.say(f"{store.path.name}: dropped a line that an interrupted run left half-written")
+
+    def execute(self) -> RunReport:
+        """Run the chosen stages; answers are kept whatever happens in between."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        with self.progress:
+            asyncio.run(self._ask_everything())
+            return self._write_tables()
+
+    async def _ask_everything(self) -> None:
+        try:
+            if "answer" in self.stages:
+                chosen = [model for model in self.config.answering if not self.only or model.name in self.only]
+                if self.config.run.models_at_once:
+                    await asyncio.gather(*(self._answer(model) for model in chosen))
+                else:
+                    for model in chosen:
+                        await self._answer(model)
+            if "judge" in self.stages and self.config.judge is not None:
+                await self._judge(self.config.judge)
+        finally:
+            self._write_failures()
+
+    def _client(self, model: ModelSpec) -> ChatClient:
+        return self.client_factory(model) if self.client_factory else ChatClient(model, self.config.run)
+
+    async def _answer(self, model: ModelSpec) -> None:
+        client = self._client(model)
+        try:
+            args = (self.config, model, self.prompts, self.answers, self.ledger, client, self.progress)
+            self.tallies[f"answer {model.name}"] = await answer_all(*args)
+        finally:
+            await client.close()
+
+    async def _judge(self, judge: ModelSpec) -> None:
+        asked = list(questions(self.config, judge, self.prompts, self.answers))
+        client = self._client(judge)
+        try:
+            self.tallies["judge"] = await judge_all(self.config, judge, asked, self.judgements, self.ledger, client, self.progress)
+        finally:
+            await client.close()
+
+    def _write_failures(self) -> None:
+        failures = [entry for tally in self.tallies.values() for entry in tally.failures]
+        path = self.out / "failures.jsonl"
+        if failures:
+            write_jsonl(path, failures)
+        elif {"answer", "judge"} & set(self.stages):
+            path.unlink(missing_ok=True)
+
+    def _current_answers(self) -> dict[tuple[str, str], dict[str, Any]]:
+        found = {}
+        for prompt in self.prompts:
+            for model in self.config.answering:
+                record = self.answers.get(answer_key(self.config, model, prompt))
+                if record is not None:
+                    found[prompt.prompt_id, model.name] = record
+        return found
+
+    def _write_tables(self) -> RunReport:
+        current = self._current_answers()
+        asked = list(questions(self.config, self.config.judge, self.prompts, self.answers)) if self.config.judge else []
+        judged = judged_scores(asked, self.judgements)
+        outcomes = 0
+        if "grade" in self.stages:
+            rows = grade_all(self.config, self.prompts, self.answers, self.out / "scores.jsonl", self.progress)
+            if self.config.judge is not None:
+                rows += judge_rows(judged, self.config.judge.name, rows)
+            outcomes = self._write_outcomes(rows, current)
+        done = sum(question.key in self.judgements for question in asked)
+        report = RunReport(
+            answers=len(current),
+            answers_wanted=len(self.prompts) * len(self.config.answering),
+            verdicts=done,
+            verdicts_wanted=len(asked),
+            failures=sum(len(tally.failures) for tally in self.tallies.values()),
+            budget_reached=any(tally.budget_reached for tally in self.tallies.values()),
+            tokens=self.ledger.tokens,
+            usd=self.ledger.usd,
+            outcomes=outcomes,
+        )
+        write_atomically(self.out / "run.json", json.dumps(self._card(current, judged, report), indent=2, ensure_ascii=False).encode() + b"\n")
+        return report
+
+    def _write_outcomes(self, rows: list[Row], current: dict[tuple[str, str], dict[str, Any]]) -> int:
+        write_jsonl(self.out / "scores.jsonl", rows)
+        costs = {key: record["cost_usd"] for key, record in current.items()}
+        outcomes = outcomes_table(self.config, self.prompts, rows, costs)
+        write_parquet(self.out / "prompts.parquet", prompts_table(self.prompts))
+        write_parquet(self.out / "outcomes.parquet", outcomes)
+        write_parquet(self.out / "deltas.parquet", deltas_table(self.config, self.prompts, rows))
+        return len(outcomes)
+
+    def _card(self, current: dict[tuple[str, str], dict[str, Any]], judged: Sequence[dict[str, Any]], report: RunReport) -> dict[str, Any]:
+        per_model = {}
+        for model in self.config.answering:
+            records = [record for (_, name), record in current.items() if name == model.name]
+            per_model[model.name] = {
+                "answers": len(records),
+                "prompt_tokens": sum(record["prompt_tokens"] for record in records),
+                "completion_tokens": sum(record["completion_tokens"] for record in records),
+                "cost_usd": round(sum(record["cost_usd"] for record in records), 6),
+                "cut_at_token_limit": sum(record["finish_reason"] == "length" for record in records),
+                "first_at": min((record["at"] for record in records), default=None),
+                "last_at": max((record["at"] for record in records), default=None),
+            }
+        agree = [entry["orders_agree"] for entry in judged]
+        return {
+            "format": 1,
+            "written_at": now(),
+            **self.config.public(),
+            "prompts": len(self.prompts),
+            "answers": per_model,
+            "answers_missing": report.answers_wanted - report.answers,
+            "verdicts": report.verdicts,
+            "verdicts_missing": report.verdicts_wanted - report.verdicts,
+            "judge_orders_agree": round(sum(agree) / len(agree), 4) if agree else None,
+            "versions": {"grader": GRADER_VERSION, "judge": JUDGE_VERSION, "python": platform.python_version(), **_versions()},
+        }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in ("interlock", "openai", "jsonschema", "pandas", "pyarrow"):
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def prompts_table(prompts: Sequence[LabelPrompt]) -> pd.DataFrame:
+    """Return the prompts in the public column layout; lists and objects as JSON text."""
+
+    def dump(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+    rows = [
+        {
+            "source": prompt.source,
+            "prompt_id": prompt.prompt_id,
+            "language": prompt.language,
+            "family": prompt.family,
+            "task_kind": prompt.task_kind or prompt.capability,
+            "category": prompt.category,
+            "turns": dump([dict(message) for message in prompt.messages]),
+            "n_turns": len(prompt.messages),
+            "licence": prompt.licence,
+            "group": prompt.group,
+            "capability": prompt.capability,
+            "difficulty": prompt.difficulty,
+            "author": prompt.author,
+            "tools": dump([dict(tool) for tool in prompt.tools]) if prompt.tools else None,
+            "grader": dump(dict(prompt.grader)),
+            "reference": prompt.reference,
+            "max_tokens": prompt.max_tokens,
+        }
+        for prompt in prompts
+    ]
+    return pd.DataFrame(rows).astype({"max_tokens": "Int64"})
+
+
+def write_parquet(path: Path, frame: pd.DataFrame) -> None:
+    """Write a table atomically."""
+    buffer = io.BytesIO()
+    frame.to_parquet(buffer, index=False, compression="zstd")
+    write_atomically(path, buffer.getvalue())
