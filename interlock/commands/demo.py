@@ -155,7 +155,7 @@ def _decisions_table(answers: list[tuple[str, Any]]) -> Table:
     from rich.table import Table
 
     capabilities = list(answers[0][1]["requirements"])
-    table = Table(header_style="bold", show_lines=True, caption=f"needs = {', '.join(capabilities)}, each from 0 (▁) to 1 (█)")
+    table = Table(header_style="bold", caption=f"needs = {', '.join(capabilities)}, each from 0 (▁) to 1 (█)")
     table.add_column("conversation", max_width=20)
     table.add_column("read as", no_wrap=True)
     table.add_column("needs", no_wrap=True)
@@ -173,9 +173,26 @@ def _decisions_table(answers: list[tuple[str, Any]]) -> Table:
             answer["decision"],
             f"{answer['confidence']:.0%}",
             f"{answer['latency_ms']:.1f}",
-            answer["reason"],
+            _short_why(answer),
         )
     return table
+
+
+def _short_why(answer: Any) -> str:
+    """The nearest model that was too weak for the price, and what it lacks; or why nothing could change."""
+    if answer["boundary"]["kind"] is None or answer["fallback_reason"]:
+        return str(answer["reason"])
+    chosen = next(item for item in answer["candidates"] if item["model"] == answer["model"])
+    weaker = [
+        item
+        for item in answer["candidates"]
+        if item["expected_cost_usd"] < chosen["expected_cost_usd"] and not item["eligible"] and not item["gates"]
+    ]
+    if not weaker:
+        return "the cheapest there is"
+    nearest = min(weaker, key=lambda item: item["shortfall"])
+    capability, lack = max(nearest["shortfall_by_capability"].items(), key=lambda item: item[1])
+    return f"{nearest['model']} is cheaper but short of {capability} by {lack:.2f}"
 
 
 def _block(value: float) -> str:

@@ -1,0 +1,1 @@
+"""Measurements of the product. Each module runs alone: ``python -m benchmarks.<name>``."""
