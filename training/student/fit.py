@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rich.progress import track
 from torch import Tensor
 
+from training.student.lexicon import Lexicon
 from training.student.model import Student
 from training.student.params import StudentParams
 
@@ -35,11 +36,9 @@ class Pieces:
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
         return cls(np.fromiter((index for row in rows for index in row), np.int64, offsets[-1]), offsets)
 
-    def batch(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Flat ids and the text of each."""
-        spans = [self.ids[self.offsets[row] : self.offsets[row + 1]] for row in rows]
-        text = np.repeat(np.arange(len(rows)), [len(span) for span in spans])
-        return torch.from_numpy(np.concatenate(spans)), torch.from_numpy(text)
+    def spans(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The pieces of each text."""
+        return [self.ids[self.offsets[row] : self.offsets[row + 1]] for row in rows]
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Lessons:
     prompts: Pieces
     prompt_target: NDArray[np.int64]
     targets: NDArray[np.float32]
+    lexicon: Lexicon
 
 
 def initial_student(teacher_table: NDArray[np.float32], counts: NDArray[np.int64], params: StudentParams) -> Student:
@@ -80,7 +80,7 @@ def fit(student: Student, lessons: Lessons, params: StudentParams) -> list[float
         drawn = batches(lessons, params, generator, steps)
         for sentences, prompts in track(drawn, f"epoch {epoch + 1} of {params.epochs}", total=steps):
             optimiser.zero_grad(set_to_none=True)
-            loss = batch_loss(student, lessons, sentences, prompts, params)
+            loss = batch_loss(student, lessons, sentences, prompts, params, generator)
             loss.backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
@@ -110,19 +110,29 @@ def batches(
 
 
 def batch_loss(
-    student: Student, lessons: Lessons, sentences: NDArray[np.int64], prompts: NDArray[np.int64], params: StudentParams
+    student: Student,
+    lessons: Lessons,
+    sentences: NDArray[np.int64],
+    prompts: NDArray[np.int64],
+    params: StudentParams,
+    generator: np.random.Generator,
 ) -> Tensor:
     """One minus cosine to the target, plus InfoNCE against the batch's targets (van den Oord et al., 2018)."""
     wanted = np.concatenate([lessons.sentence_target[sentences], lessons.prompt_target[prompts]])
     distinct, label = np.unique(wanted, return_inverse=True)
     targets, labels = torch.from_numpy(lessons.targets[distinct]), torch.from_numpy(label)
-    said = torch.cat([_say(student, lessons.sentences, sentences), _say(student, lessons.prompts, prompts)])
+    asked = [
+        lessons.lexicon.swap(span, generator, params.swapped_pieces) if generator.random() < params.swapped_prompts else span
+        for span in lessons.prompts.spans(prompts)
+    ]
+    said = torch.cat([say(student, lessons.sentences.spans(sentences)), say(student, asked)])
     cosine = (said * targets[labels]).sum(dim=1)
     contrast = torch.nn.functional.cross_entropy(said @ targets.T / params.temperature, labels)
     return (1.0 - cosine).mean() + params.contrast * contrast
 
 
-def _say(student: Student, pieces: Pieces, rows: NDArray[np.int64]) -> Tensor:
-    ids, text = pieces.batch(rows)
-    said: Tensor = student(ids, text, len(rows))
+def say(student: Student, spans: Sequence[NDArray[np.int64]]) -> Tensor:
+    """Vectors of texts given as pieces."""
+    text = np.repeat(np.arange(len(spans)), [len(span) for span in spans])
+    said: Tensor = student(torch.from_numpy(np.concatenate(spans)), torch.from_numpy(text), len(spans))
     return said

@@ -28,6 +28,8 @@ class StudentParams:
     temperature: float = 0.05
     contrast: float = 0.3
     whitening: float = 0.5
+    swapped_prompts: float = 0.5
+    swapped_pieces: float = 0.9
     holdout: float = 0.1
     teacher_languages: tuple[str, ...] = ("en", "de", "fr", "es", "ru", "zh", "ja", "ar", "hi", "tr", "id")
     sources: tuple[str, ...] = (

@@ -20,6 +20,7 @@ from router.files.e5_source import E5_SHA256, find_container
 from router.files.encoders import EncoderFolder, write_encoder_folder
 from training.student.evaluate import mean_cosine, translation_retrieval
 from training.student.fit import Lessons, Pieces, fit, initial_student
+from training.student.lexicon import learn_lexicon
 from training.student.params import StudentParams
 from training.student.targets import fit_projection, language_means, meaning_targets, targets_of
 from training.student.teacher import teach
@@ -62,12 +63,14 @@ def train(
     rows = targets_of(sentences, names, targets)
     seen = sentences.where(~sentences.held_out & (rows >= 0))
     asked = prompts.where(~prompts.held_out)
+    sentence_pieces = Pieces.of(tokenizer, seen.text, characters)
     lessons = Lessons(
-        Pieces.of(tokenizer, seen.text, characters),
+        sentence_pieces,
         rows[~sentences.held_out & (rows >= 0)],
         Pieces.of(tokenizer, asked.text, characters),
         len(names) + np.flatnonzero(~prompts.held_out),
         np.concatenate([targets, prompt_targets]),
+        learn_lexicon(seen, sentence_pieces.ids, sentence_pieces.offsets, len(kept)),
     )
     table = weights.matrix("emb.word", weights.shape.vocabulary, weights.shape.hidden)[kept]
     used = np.bincount(np.concatenate([lessons.sentences.ids, lessons.prompts.ids]), minlength=len(kept))
