@@ -274,7 +274,7 @@ def _modalities(where: str, raw: object) -> frozenset[Modality]:
         raise CatalogError(f"{where}: modalities is {reprlib.repr(raw)}: a list of {', '.join(MODALITIES)} was expected")
     for modality in raw:
         if modality not in MODALITIES:
-            raise CatalogError(f"{where}: modality {reprlib.repr(modality)} is not one of {', '.join(MODALITIES)}")
+            raise CatalogError(f"{where}: modalities has {reprlib.repr(modality)}: allowed are {', '.join(MODALITIES)}")
     return frozenset(cast("Modality", modality) for modality in raw) | {"text"}
 
 

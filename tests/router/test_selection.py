@@ -80,7 +80,7 @@ def test_raising_a_requirement_never_selects_a_cheaper_model_while_any_qualifies
 
 @given(problems())
 def test_where_none_is_good_enough_the_least_shortfall_is_taken(problem) -> None:
-    requirements, capability, weights, cost, open_, tau = problem
+    requirements, capability, weights, _, open_, tau = problem
     total = shortfalls(requirements, capability, weights).sum(axis=1)
     assume(not (open_ & (total <= tau)).any())
     assert total[choose(*problem)] == total[open_].min()
