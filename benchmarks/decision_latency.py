@@ -243,10 +243,18 @@ def _percentiles(samples: Sequence[float]) -> dict[str, float]:
 def print_table(encoders: dict[str, Any]) -> None:
     """One row an encoder and length; cpu is processor time, which a busy machine inflates less."""
     first = next(iter(encoders))
-    ratio = f"p50 / {first}"
-    print(
-        f"{'encoder':10}{'tokens':>8}{'p50 ms':>10}{'p99 ms':>10}{'cpu ms':>8}{'encoder':>10}{'rest':>8}{ratio:>14}{'slowest script':>26}{'MiB':>8}"
-    )
+    heads = {
+        "tokens": 8,
+        "p50 ms": 10,
+        "p99 ms": 10,
+        "cpu ms": 8,
+        "encoder": 10,
+        "rest": 8,
+        f"p50 / {first}": 14,
+        "slowest script": 26,
+        "MiB": 8,
+    }
+    print(f"{'encoder':10}" + "".join(f"{head:>{width}}" for head, width in heads.items()))
     for name, entry in encoders.items():
         for length, row in entry["lengths"].items():
             slowest, worst = max(row["scripts"].items(), key=lambda item: item[1]["p50_ms"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI
+from threadpoolctl import threadpool_limits
 
 from router.files.artifacts import load_router
 from router.route import Router
@@ -91,6 +92,8 @@ def load(settings: Settings) -> tuple[Router, str]:
     RouterError
         If one of them cannot be used, or the policy names what is not there.
     """
+    # Matrices of one text are too small to share out: more threads cost several times the processor time and save none.
+    threadpool_limits(settings.encoder_threads)
     router, artifact = load_router(settings.router, settings.catalog, threads=settings.encoder_threads)
     policy = replace(
         router.policy,
