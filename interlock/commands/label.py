@@ -13,7 +13,9 @@ from router.errors import LabelError, RouterError
 def label(
     prompts: Annotated[Path, typer.Argument(help="Prompts: a .jsonl file, a folder of them, or a .parquet file.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")] = Path("label-run"),
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="label.toml with [[models]], [run], [budget], [quality_weights].")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="label.toml with [[models]], [run], [budget], [quality_weights].")
+    ] = None,
     weak_url: Annotated[str | None, typer.Option(help="Weak model's endpoint, e.g. http://127.0.0.1:8081/v1.")] = None,
     weak_model: Annotated[str | None, typer.Option(help="Model name the weak endpoint knows.")] = None,
     weak_api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key.")] = None,
@@ -24,13 +26,19 @@ def label(
     judge_model: Annotated[str | None, typer.Option(help="Model name the judge endpoint knows.")] = None,
     judge_api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key.")] = None,
     pool: Annotated[list[str] | None, typer.Option(help="Further model, NAME=URL or NAME=URL#MODEL; may be repeated.")] = None,
-    tool_mode: Annotated[str | None, typer.Option(help="native, or prompt (tools written into a system message), for models given by flags.")] = None,
+    tool_mode: Annotated[
+        str | None, typer.Option(help="native, or prompt (tools written into a system message), for models given by flags.")
+    ] = None,
     only: Annotated[list[str] | None, typer.Option(help="Answer with this model only; may be repeated.")] = None,
     answer_only: Annotated[bool, typer.Option("--answer-only", help="Only ask the models.")] = False,
-    judge_only: Annotated[bool, typer.Option("--judge-only", help="Only ask the judge about stored answers, then grade and write tables.")] = False,
+    judge_only: Annotated[
+        bool, typer.Option("--judge-only", help="Only ask the judge about stored answers, then grade and write tables.")
+    ] = False,
     grade_only: Annotated[bool, typer.Option("--grade-only", help="Ask nobody: grade stored answers and write tables.")] = False,
     max_usd: Annotated[float | None, typer.Option(help="Stop cleanly before this run costs more than this many USD.")] = None,
-    max_total_tokens: Annotated[int | None, typer.Option(help="Stop cleanly before this run uses more tokens (prompt + completion).")] = None,
+    max_total_tokens: Annotated[
+        int | None, typer.Option(help="Stop cleanly before this run uses more tokens (prompt + completion).")
+    ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="Requests in flight per endpoint.")] = None,
 ) -> None:
     """Let a weak and a strong model answer prompts, score the answers, and write outcome tables.
@@ -56,11 +64,7 @@ def label(
             pool=pool or [],
             tool_mode=tool_mode,
         )
-        settings: LabelConfig
-        if config is not None:
-            settings = _merge(load_config(config), entries)
-        else:
-            settings = _merge(None, entries)
+        settings: LabelConfig = _merge(load_config(config) if config is not None else None, entries)
         settings = override(settings, usd=max_usd, tokens=max_total_tokens, concurrency=concurrency)
         run = LabelRun(settings, load_prompts(prompts), out, stages=stages, only=only or [])
         report = run.execute()
@@ -73,9 +77,7 @@ def label(
     typer.echo(_summary(report, out))
 
 
-def _flag_models(
-    *, pool: list[str], tool_mode: str | None, **roles: tuple[str | None, str | None, str | None]
-) -> list[dict[str, Any]]:
+def _flag_models(*, pool: list[str], tool_mode: str | None, **roles: tuple[str | None, str | None, str | None]) -> list[dict[str, Any]]:
     mode = {"tool_mode": tool_mode} if tool_mode else {}
     entries: list[dict[str, Any]] = []
     for role, (url, model, key) in roles.items():

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import openai
 from openai import AsyncOpenAI
 
 from router.errors import LabelError
 from training.label.config import ModelSpec, RunSettings
+
+_WRONG_ADDRESS = "is base_url the /v1 address of an OpenAI-compatible server?"
 
 
 class EndpointError(LabelError):
@@ -38,15 +39,14 @@ class Completion:
 class ChatClient:
     """Async chat client for one model; the SDK retries with exponential backoff and honours Retry-After."""
 
-    def __init__(self, spec: ModelSpec, run: RunSettings, http_client: httpx.AsyncClient | None = None) -> None:
+    def __init__(self, spec: ModelSpec, run: RunSettings) -> None:
         self.spec = spec
         self.run = run
         self._sdk = AsyncOpenAI(
             base_url=spec.base_url,
             api_key=spec.api_key(),
-            timeout=httpx.Timeout(run.timeout_s, connect=min(10.0, run.timeout_s)),
+            timeout=openai.Timeout(run.timeout_s, connect=min(10.0, run.timeout_s)),
             max_retries=int(run.retries),
-            http_client=http_client,
         )
 
     async def close(self) -> None:
@@ -89,7 +89,7 @@ class ChatClient:
         except openai.OpenAIError as error:
             raise self._explain(error) from error
         except ValueError as error:  # a body that claims to be JSON and is not
-            raise EndpointUnusable(f"{self._who()} answered with something that is not JSON; is base_url the /v1 address?") from error
+            raise EndpointUnusable(f"{self._who()} answered with something that is not JSON; {_WRONG_ADDRESS}") from error
         return self._read(answer, (time.perf_counter() - started) * 1000)
 
     def _who(self) -> str:
@@ -98,7 +98,7 @@ class ChatClient:
     def _read(self, answer: Any, latency_ms: float) -> Completion:
         if isinstance(answer, str):
             what = "an HTML page" if looks_like_html(answer) else f"text ({one_line(answer, 60)!r})"
-            raise EndpointUnusable(f"{self._who()} answered with {what} instead of JSON; is base_url the /v1 address of an OpenAI-compatible server?")
+            raise EndpointUnusable(f"{self._who()} answered with {what} instead of JSON; {_WRONG_ADDRESS}")
         choices = getattr(answer, "choices", None)
         if not choices or getattr(choices[0], "message", None) is None:
             raise EndpointError(f"{self._who()} answered without choices: {one_line(str(answer), 120)}")
@@ -120,7 +120,8 @@ class ChatClient:
     def _explain(self, error: openai.OpenAIError) -> EndpointError:
         who = self._who()
         if isinstance(error, openai.APITimeoutError):
-            return EndpointError(f"{who} gave no answer within {self.run.timeout_s:g} s ({self.run.retries} retries); raise [run] timeout_s or lower concurrency")
+            tried = f"within {self.run.timeout_s:g} s ({self.run.retries} retries)"
+            return EndpointError(f"{who} gave no answer {tried}; raise [run] timeout_s or lower concurrency")
         if isinstance(error, openai.APIConnectionError):
             cause = one_line(str(error.__cause__ or error), 100)
             return EndpointUnusable(f"{who} cannot be reached ({cause}); start the server or correct base_url")
@@ -138,7 +139,7 @@ class ChatClient:
         if status == 404:
             return EndpointUnusable(f"{who} has no model {self.spec.model!r} or no such path (HTTP 404: {said}); check model and base_url")
         if looks_like_html(body):
-            return EndpointUnusable(f"{who} answered HTTP {status} with an HTML page; is base_url the /v1 address?")
+            return EndpointUnusable(f"{who} answered HTTP {status} with an HTML page; {_WRONG_ADDRESS}")
         return EndpointError(f"{who} answered HTTP {status}: {said}")
 
 

@@ -93,7 +93,7 @@ class LabelConfig:
                 raise LabelError(f"model name {name!r} is used twice; names must be unique")
         for role in ("weak", "strong", "judge"):
             if sum(model.role == role for model in self.models) > 1:
-                raise LabelError(f"more than one model has role {role!r}; exactly one may (others: role = \"pool\")")
+                raise LabelError(f'more than one model has role {role!r}; exactly one may (others: role = "pool")')
         for role in ("weak", "strong"):
             if not any(model.role == role for model in self.models):
                 raise LabelError(f"no model has role {role!r}; a run needs one weak and one strong model")

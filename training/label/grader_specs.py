@@ -28,7 +28,7 @@ def check_grader(grader: Any, where: str, tools: Sequence[Mapping[str, Any]] = (
     if not isinstance(grader, Mapping):
         raise LabelError(f"{where}: grader is {grader!r}; expected an object with a kind")
     kind = grader.get("kind")
-    if kind not in GRADER_FIELDS:
+    if not isinstance(kind, str) or kind not in GRADER_FIELDS:
         raise LabelError(f"{where}: unknown grader kind {kind!r}; allowed: {', '.join(GRADER_FIELDS)}")
     required, optional = GRADER_FIELDS[kind]
     for name in required:

@@ -99,7 +99,8 @@ def read_choice(text: str, options: Sequence[str]) -> str | None:
     if not spots:
         return None
     first_at, first = min(spots)
-    if not any(char.isalnum() for char in text[:first_at]) and text[first_at + len(first) :].lstrip(" *")[:1] in (")", ".", ":", "", "\n", "）", "．", "：", "、"):  # noqa: RUF001
+    follows = text[first_at + len(first) :].lstrip(" *")[:1]
+    if not any(char.isalnum() for char in text[:first_at]) and follows in ("", *").:\n）．：、"):
         return first
     return max(spots)[1]
 
@@ -121,13 +122,15 @@ def _json(grader: Mapping[str, Any], answer: Answer, _: Sequence[Mapping[str, An
         return Grade(0.0, "no JSON", 0.0, 0.0)
     validator = Draft202012Validator(grader["schema"])
     valid = [value for value in values if validator.is_valid(value)]
-    alone = not any(char.isalnum() for char in outside_fences(answer.text)) or answer.text.strip()[:1] + answer.text.strip()[-1:] in ("{}", "[]")
+    stripped = answer.text.strip()
+    alone = not any(char.isalnum() for char in outside_fences(answer.text)) or stripped[:1] + stripped[-1:] in ("{}", "[]")
     form = 1.0 if alone and len(values) == 1 else 0.5
     if not valid:
         error = next(iter(validator.iter_errors(values[-1])))
         return Grade(0.0, f"schema: {error.message[:80]}", 0.0, form / 2)
     wanted = grader.get("expect", {})
-    right = [isinstance(valid[0], dict) and name in valid[0] and equal(valid[0][name], value) for name, value in wanted.items()]
+    value = valid[0]
+    right = [isinstance(value, dict) and name in value and equal(value[name], expected) for name, expected in wanted.items()]
     share = sum(right) / len(right) if right else 1.0
     return Grade(float(all(right)), f"{sum(right)} of {len(right)} fields right", share, form)
 
@@ -200,7 +203,8 @@ def _fits_schema(call: ToolCall, tools: Sequence[Mapping[str, Any]]) -> bool:
     for tool in tools:
         if tool["function"]["name"] == call.name:
             schema = tool["function"].get("parameters") or {}
-            return bool(Draft202012Validator(schema).is_valid(dict(call.arguments))) and set(call.arguments) <= set(schema.get("properties", call.arguments))
+            known = set(call.arguments) <= set(schema.get("properties", call.arguments))
+            return known and bool(Draft202012Validator(schema).is_valid(dict(call.arguments)))
     return False
 
 

@@ -99,7 +99,7 @@ def _verdict(side: Any) -> Verdict | None:
 
 
 def combine(forward: tuple[Verdict, Verdict], backward: tuple[Verdict, Verdict]) -> tuple[dict[str, float], dict[str, float], bool]:
-    """Average both orders; ``backward`` was asked with the sides swapped. Returns the scores of the two answers and whether orders agree."""
+    """Average both orders, the second asked with the sides swapped; return both answers' scores and whether the orders agree."""
     first = {name: (forward[0].scores[name] + backward[1].scores[name]) / 2 for name in DIMENSIONS}
     second = {name: (forward[1].scores[name] + backward[0].scores[name]) / 2 for name in DIMENSIONS}
     agree = _sign(forward[0].mean - forward[1].mean) == _sign(backward[1].mean - backward[0].mean)

@@ -11,7 +11,7 @@ from training.label.budget import BudgetReached, Ledger
 from training.label.client import ChatClient, EndpointError, EndpointUnusable
 from training.label.config import LabelConfig, ModelSpec
 from training.label.graders import Answer
-from training.label.judge import JUDGE_VERSION, RESPONSE_FORMAT, combine, judge_messages, parse_verdicts
+from training.label.judge import JUDGE_VERSION, RESPONSE_FORMAT, Verdict, combine, judge_messages, parse_verdicts
 from training.label.progress import Progress
 from training.label.prompts import LabelPrompt, digest
 from training.label.requests import estimate_tokens
@@ -145,15 +145,12 @@ def judged_scores(asked: Sequence[Question], store: JsonlStore) -> list[dict[str
 
     The strong model meets every other one, so its scores are averaged over its pairs.
     """
-    from training.label.judge import Verdict
-
     rows: dict[tuple[str, str], list[tuple[dict[str, float], bool]]] = {}
     for forward, backward in zip(asked[0::2], asked[1::2], strict=True):
-        records = store.get(forward.key), store.get(backward.key)
-        if records[0] is None or records[1] is None:
+        ahead, swapped = store.get(forward.key), store.get(backward.key)
+        if ahead is None or swapped is None:
             continue
-        pairs = [(Verdict(record["first_scores"]), Verdict(record["second_scores"])) for record in records]
-        first, second, agree = combine(pairs[0], pairs[1])
+        first, second, agree = combine(_verdicts(ahead), _verdicts(swapped))
         rows.setdefault((forward.prompt.prompt_id, forward.first), []).append((first, agree))
         rows.setdefault((forward.prompt.prompt_id, forward.second), []).append((second, agree))
     return [
@@ -165,3 +162,7 @@ def judged_scores(asked: Sequence[Question], store: JsonlStore) -> list[dict[str
         }
         for (prompt_id, model), seen in rows.items()
     ]
+
+
+def _verdicts(record: Mapping[str, Any]) -> tuple[Verdict, Verdict]:
+    return Verdict(record["first_scores"]), Verdict(record["second_scores"])

@@ -37,7 +37,9 @@ def check_port(port: int, host: str) -> None:
             raise LabelError(f"port {port} on {host} is not free ({error}); choose another with --port") from error
 
 
-def start(path: Path, *, port: int, threads: int, parallel: int = 1, context: int = 4096, host: str = "127.0.0.1", name: str | None = None) -> Any:
+def start(
+    path: Path, *, port: int, threads: int, parallel: int = 1, context: int = 4096, host: str = "127.0.0.1", name: str | None = None
+) -> Any:
     """Start the server in this process and return it; it stops with the process.
 
     ``context`` is tokens per request; with ``parallel`` slots that many requests are decoded together.

@@ -151,7 +151,8 @@ class LabelRun:
             usd=self.ledger.usd,
             outcomes=outcomes,
         )
-        write_atomically(self.out / "run.json", json.dumps(self._card(current, judged, report), indent=2, ensure_ascii=False).encode() + b"\n")
+        card = json.dumps(self._card(current, judged, report), indent=2, ensure_ascii=False)
+        write_atomically(self.out / "run.json", card.encode() + b"\n")
         return report
 
     def _write_outcomes(self, rows: list[Row], current: dict[tuple[str, str], dict[str, Any]]) -> int:

@@ -78,9 +78,7 @@ def run_test(code: str, test: str, limits: Limits = Limits()) -> TestResult:
         return TestResult(secrets.compare_digest(str(message.get("nonce")), nonce), "")
     try:
         value = _decode(message.get("value"))
-        passed = bool(value == expected) and (expected is not None or value is None)
-        if isinstance(expected, _Is):
-            passed = value is expected.value
+        passed = value is expected.value if isinstance(expected, _Is) else bool(value == expected)
     except (ValueError, TypeError, KeyError, RecursionError):
         return TestResult(False, "the value is not plain data")
     return TestResult(passed, "" if passed else f"got {str(value)[:80]!r}")
@@ -132,7 +130,7 @@ def _run_child(task: dict[str, Any], limits: Limits) -> dict[str, Any] | None:
     read_end, write_end = os.pipe()
     with tempfile.TemporaryDirectory(prefix="interlock-test-") as folder:
         try:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603  (our own interpreter and script)
                 [sys.executable, "-I", "-S", "-B", str(CHILD), str(write_end)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -41,9 +41,9 @@ def program_rows(prompt: LabelPrompt, model: str, answer: Answer, key: str) -> l
         "instruction_following": result.instruction_following,
         "clarity": clarity,
     }
-    by = str(prompt.grader["kind"])
+    same = {"by": str(prompt.grader["kind"]), "detail": result.detail, "key": key}
     return [
-        {"prompt_id": prompt.prompt_id, "model": model, "dimension": name, "score": round(score, 6), "by": by, "detail": result.detail, "key": key}
+        {"prompt_id": prompt.prompt_id, "model": model, "dimension": name, "score": round(score, 6), **same}
         for name, score in scores.items()
         if score is not None
     ]

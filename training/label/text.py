@@ -6,7 +6,9 @@ import unicodedata
 from collections import Counter
 
 # Separators that some scripts write between digits, folded to the ASCII ones.
-_SEPARATORS = str.maketrans({"٫": ".", "٬": ",", "，": ",", "．": ".", "−": "-", "－": "-", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'"})  # noqa: RUF001
+_SEPARATORS = str.maketrans(
+    {"٫": ".", "٬": ",", "，": ",", "．": ".", "−": "-", "－": "-", "’": "'", "\u00a0": " ", "\u202f": " ", "\u2009": " "}
+)
 
 
 def ascii_digits(text: str) -> str:
@@ -70,9 +72,7 @@ def _number_end(text: str, at: int) -> int:
             at += 1
         if at >= len(text) or not _is_digit(text, at + 1):
             return at
-        if text[at] in ".,'":
-            at += 1
-        elif text[at] == " " and _is_thousands(text, at + 1):
+        if text[at] in ".,'" or (text[at] == " " and _is_thousands(text, at + 1)):
             at += 1
         else:
             return at
