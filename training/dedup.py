@@ -62,8 +62,10 @@ def near_duplicates(texts: Sequence[str], *, similarity: float = 0.8, seed: int 
     repeated = {later for _, later in pairs}
     unique = [position for position in range(len(texts)) if position not in repeated]
     grams = [shingles(texts[position]) for position in unique]
-    signatures = np.stack([_signature(gram, _hashes(seed)) for gram in grams]) if grams else np.empty((0, _BANDS * _ROWS), np.uint32)
-    for left, right in _candidates(signatures):
+    multipliers = _hashes(seed)
+    signatures = np.stack([_signature(gram, multipliers) for gram in grams]) if grams else np.empty((0, _BANDS * _ROWS), np.uint32)
+    sizes = np.array([gram.size for gram in grams])
+    for left, right in _candidates(signatures, sizes, similarity):
         if jaccard(grams[left], grams[right]) >= similarity:
             pairs.append((unique[left], unique[right]))
     return sorted(pairs)
@@ -111,16 +113,29 @@ def _signature(grams: NDArray[np.uint64], multipliers: NDArray[np.uint64]) -> ND
     return np.asarray(least, dtype=np.uint32)
 
 
-def _candidates(signatures: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
-    """Pairs that agree in all rows of some band, each pair once."""
-    seen: set[tuple[int, int]] = set()
+def _candidates(signatures: NDArray[np.uint32], sizes: NDArray[np.int64], similarity: float) -> list[tuple[int, int]]:
+    """Pairs that agree in all rows of some band and may be similar enough, each pair once.
+
+    A pair is dropped if one set is too small for the similarity (it cannot exceed the ratio of sizes), or if so few hashes agree that
+    the similarity lies four standard errors lower.
+    """
+    least_agreement = similarity - 4 * (similarity * (1 - similarity) / signatures.shape[1]) ** 0.5
+    found: set[tuple[int, int]] = set()
     for band in range(_BANDS):
-        buckets: dict[bytes, list[int]] = {}
-        rows = np.ascontiguousarray(signatures[:, band * _ROWS : (band + 1) * _ROWS])
-        for position, row in enumerate(rows):
-            members = buckets.setdefault(row.tobytes(), [])
-            for member in members:
-                if (member, position) not in seen:
-                    seen.add((member, position))
-                    yield member, position
-            members.append(position)
+        for members in _buckets(signatures[:, band * _ROWS : (band + 1) * _ROWS]):
+            for place, left in enumerate(members[:-1]):
+                others = members[place + 1 :]
+                ratio = np.minimum(sizes[others], sizes[left]) / np.maximum(1, np.maximum(sizes[others], sizes[left]))
+                others = others[ratio >= similarity]
+                agreement = (signatures[others] == signatures[left]).mean(axis=1)
+                found.update((int(left), int(right)) for right in others[agreement >= least_agreement])
+    return sorted(found)
+
+
+def _buckets(band: NDArray[np.uint32]) -> Iterator[NDArray[np.intp]]:
+    """Rows with equal values, as ascending row numbers, wherever there are at least two."""
+    if not len(band):
+        return
+    order = np.lexsort(band.T)
+    ends = np.flatnonzero((band[order[1:]] != band[order[:-1]]).any(axis=1)) + 1
+    yield from (np.sort(members) for members in np.split(order, ends) if members.size > 1)

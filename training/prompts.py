@@ -25,7 +25,7 @@ COLUMNS: Final = (
 """Columns of every loaded table, in this order; further ones are kept behind them."""
 
 _ALIASES: Final = {"messages": "turns", "license": "licence"}
-# How a benchmark that knows no tools field hands its tools over: this line, then a JSON list.
+# How a benchmark that knows no tools field hands its tools over: this line, then one tool or a list of them in JSON.
 _TOOLS_IN_SYSTEM: Final = "You can call these tools:"
 
 
@@ -160,7 +160,8 @@ def _lift_tools(turns: list[Any]) -> tuple[list[Any], list[Any] | None]:
         tools = json.loads(content.removeprefix(_TOOLS_IN_SYSTEM))
     except json.JSONDecodeError:
         return turns, None
-    return (turns[1:], tools) if isinstance(tools, list) and all(isinstance(tool, dict) for tool in tools) else (turns, None)
+    listed = tools if isinstance(tools, list) else [tools]
+    return (turns[1:], listed) if all(isinstance(tool, dict) for tool in listed) else (turns, None)
 
 
 def _languages(table: Table, conversations: list[Conversation]) -> list[str]:

@@ -65,7 +65,9 @@ _RULES: Final[Mapping[str, Callable[[str, str | None], str]]] = {
 }
 
 
-def group_key(prompts: pd.DataFrame, *, similarity: float | None = 0.8) -> pd.Series[Any]:
+def group_key(
+    prompts: pd.DataFrame, *, similarity: float | None = 0.8, duplicates: Iterable[tuple[int, int]] | None = None
+) -> pd.Series[Any]:
     """Split key of every prompt: its translation group or source rule, joined wherever two prompts have nearly the same text.
 
     Parameters
@@ -74,6 +76,8 @@ def group_key(prompts: pd.DataFrame, *, similarity: float | None = 0.8) -> pd.Se
         Canonical prompt table.
     similarity
         Jaccard similarity of character n-grams from which two prompts count as the same; None leaves texts unread.
+    duplicates
+        Pairs of row numbers that belong together, if the caller has them (:func:`training.dedup.near_duplicates`).
 
     Returns
     -------
@@ -84,8 +88,9 @@ def group_key(prompts: pd.DataFrame, *, similarity: float | None = 0.8) -> pd.Se
     category = prompts.get("category", given)
     rows = zip(given, prompts["source"], prompts["prompt_id"], category, strict=True)
     keys = [g if isinstance(g, str) and g else rule_group(s, p, c if isinstance(c, str) else None) for g, s, p, c in rows]
-    if similarity is not None:
-        keys = _joined(keys, near_duplicates(prompt_texts(prompts), similarity=similarity))
+    if duplicates is None and similarity is not None:
+        duplicates = near_duplicates(prompt_texts(prompts), similarity=similarity)
+    keys = _joined(keys, duplicates or ())
     return pd.Series(keys, index=prompts.index, name="group", dtype=object)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -181,12 +182,12 @@ def jsonl_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         A line that is not UTF-8, not JSON, or not an object.
     """
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
                 if raw.strip():
                     yield number, _json_object(raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw, f"{path.name}:{number}")
-    except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
+    except (OSError, EOFError) as error:
+        raise InvalidInput(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _json_object(raw: bytes, where: str) -> dict[str, Any]:
