@@ -1,0 +1,81 @@
+"""``interlock train``: labelled prompts in, a router artefact out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    data: Annotated[
+        list[Path], typer.Option(help="Folder with prompts and outcomes (docs/data-format.md); may be given several times.")
+    ],
+    output: Annotated[Path, typer.Option(help="Folder for the artefact; replaced in one step when it is ready.")] = Path("runs/router"),
+    recipe: Annotated[
+        Path | None, typer.Option(help="TOML file that says what to learn from what. Default: recipe.toml in the first data folder.")
+    ] = None,
+    weak: Annotated[str | None, typer.Option(help="Weak model, instead of a recipe.")] = None,
+    strong: Annotated[str | None, typer.Option(help="Strong model, instead of a recipe.")] = None,
+    score_kind: Annotated[str | None, typer.Option(help="Kind of score, with --weak and --strong.")] = None,
+    encoder: Annotated[str | None, typer.Option(help="fast, full, or a SentenceTransformer name or folder. Default: the recipe's.")] = None,
+    tracking: Annotated[bool, typer.Option(help="Log the run to MLflow and register the artefact.")] = True,
+    tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 2,
+) -> None:
+    """Fit, calibrate and measure a router, and write its artefact with a model card.
+
+    Example: interlock train --data data/sample --output runs/router
+    """
+    from dataclasses import replace
+
+    from router.files.artifacts import read_artifact, write_artifact
+    from router.files.encoders import load_encoder
+    from training.assemble import assemble, load_tables
+    from training.card import model_card
+    from training.embed import CachedEncoder
+    from training.recipe import read_recipe
+    from training.train import train_router
+
+    plan = _pair_recipe(weak, strong, score_kind) or read_recipe(recipe or data[0] / "recipe.toml")
+    if encoder is not None:
+        plan = replace(plan, encoder=encoder)
+    text_encoder = CachedEncoder(load_encoder(plan.encoder, threads), progress=True)
+    training = assemble(*load_tables(data), plan)
+    typer.echo(
+        f"{len(training.rows)} prompts of {training.rows['source'].nunique()} sources in {training.rows['family'].nunique()} families, "
+        f"{len(set(training.groups))} groups, mean need {training.rows['need'].mean():.3f}"
+    )
+    trained = train_router(training, text_encoder, plan, typer.echo)
+    name = write_artifact(trained.artifact, output, {"README.md": model_card(trained.artifact, output.name).encode()})
+    read_artifact(output)
+    for metric in ("apgr", "auc", "ece"):
+        estimate = trained.held_out.get(metric)
+        typer.echo(f"held out, pooled: {metric} {estimate}")
+    typer.echo(f"artefact {name} in {output}")
+    if tracking:
+        _track(trained.artifact.card, trained.artifact.metrics, output, tracking_uri, text_encoder.spec.name)
+
+
+def _pair_recipe(weak: str | None, strong: str | None, score_kind: str | None):  # type: ignore[no-untyped-def]
+    from router.errors import InvalidInput
+    from training.recipe import Pair, Recipe
+
+    if weak is None and strong is None:
+        if score_kind is not None:
+            raise InvalidInput("--score-kind goes with --weak and --strong; in a recipe it is score_kinds of a pair")
+        return None
+    if weak is None or strong is None:
+        raise InvalidInput("--weak and --strong go together: name both models, or neither and use a recipe")
+    return Recipe((Pair((weak,), (strong,), score_kinds=(score_kind,) if score_kind else ()),), title=f"{weak} against {strong}")
+
+
+def _track(card, metrics, output: Path, tracking_uri: str | None, encoder: str) -> None:  # type: ignore[no-untyped-def]
+    from training.tracking import flat_metrics, log_training
+
+    parameters = {key: value for key, value in card.items() if key not in ("sources", "families")} | {"encoder": encoder}
+    run, version = log_training(
+        artifact=output, report=None, parameters=parameters, metrics=flat_metrics(metrics), tracking_uri=tracking_uri
+    )
+    typer.echo(f"MLflow run {run}, registered version {version}")

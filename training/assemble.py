@@ -1,0 +1,99 @@
+"""From tables and a recipe to what is fitted: rows, conversations, inputs and targets, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from router.encoder import TextEncoder
+from router.errors import InvalidInput
+from router.route import model_input
+from router.text import TextBudget, classify_text
+from router.types import Conversation
+from training.outcomes import load_outcomes, pool_scores
+from training.pairs import pair_rows
+from training.prompts import load_prompts, to_conversations
+from training.recipe import Pair, Recipe
+from training.targets import TargetMapping, capability_weights, pair_need, pool_need, requirement_targets
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows in one order. ``rows`` has the columns of :func:`training.pairs.pair_rows` and ``need``, ``row_weight`` and ``pair``."""
+
+    rows: pd.DataFrame
+    conversations: list[Conversation]
+    targets: Array
+
+    def of(self, index: NDArray[np.intp]) -> TrainingRows:
+        """Some of the rows."""
+        return TrainingRows(self.rows.iloc[index].reset_index(drop=True), [self.conversations[i] for i in index], self.targets[index])
+
+    @property
+    def groups(self) -> NDArray[np.object_]:
+        """Split keys: no group is on both sides of a split."""
+        return self.rows["group"].to_numpy(dtype=object)
+
+
+def load_tables(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Prompts and outcomes of one or several data folders, one below the other."""
+    if not folders:
+        raise InvalidInput("no data folder was given: --data DIR, with prompts.parquet and outcomes.parquet")
+    prompts = [load_prompts(folder) for folder in folders]
+    outcomes = [load_outcomes(folder) for folder in folders]
+    both = pd.concat(prompts, ignore_index=True)
+    twice = both.duplicated(["source", "prompt_id"])
+    if twice.any():
+        row = both[twice].iloc[0]
+        raise InvalidInput(f"prompt {row['prompt_id']!r} of source {row['source']!r} is in two of the data folders")
+    return both, pd.concat(outcomes, ignore_index=True)
+
+
+def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> TrainingRows:
+    """Rows of all pairs of the recipe with their targets.
+
+    Raises
+    ------
+    InvalidInput
+        If a pair has no rows, or there is only one class of need to learn from.
+    """
+    parts = [_pair_part(prompts, outcomes, pair, recipe.targets).assign(pair=number) for number, pair in enumerate(recipe.pairs)]
+    rows = pd.concat(parts, ignore_index=True)
+    need = rows["need"].to_numpy(dtype=float)
+    if np.ptp(need) < 1e-9:
+        raise InvalidInput(
+            f"one class only: every one of the {len(rows)} prompts needs {need[0]:g} of the strong model, so no router can be learned; "
+            "use more prompts, another kind of score, or another pair"
+        )
+    tasks = [capability if capability != "unknown" else "reasoning" for capability in rows["capability"]]
+    targets = requirement_targets(need, capability_weights(tasks, recipe.capabilities))
+    return TrainingRows(rows, to_conversations(rows), targets)
+
+
+def _pair_part(prompts: pd.DataFrame, outcomes: pd.DataFrame, pair: Pair, mapping: TargetMapping) -> pd.DataFrame:
+    rows = pair_rows(
+        prompts, outcomes, pair.weak, pair.strong, score_kinds=pair.score_kinds or None, sources=pair.sources or None, similarity=0.8
+    )
+    need = pair_need(rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float), mapping)
+    if pair.bandwidth > 0:
+        for source, part in rows.groupby("source", sort=False):
+            need[part.index] = _pooled(outcomes, str(source), part, pair.bandwidth, mapping)
+    return rows.assign(need=need, row_weight=pair.weight)
+
+
+def _pooled(outcomes: pd.DataFrame, source: str, part: pd.DataFrame, bandwidth: float, mapping: TargetMapping) -> Array:
+    scores = pool_scores(outcomes, source, str(part["score_kind"].iloc[0]), complete=False).reindex(part["prompt_id"])
+    weak, strong = part["weak"].to_numpy(dtype=float), part["strong"].to_numpy(dtype=float)
+    return pool_need(scores.to_numpy(dtype=float), weak, strong, bandwidth, mapping)
+
+
+def inputs_of(encoder: TextEncoder, conversations: list[Conversation], budget: TextBudget) -> Array:
+    """Input rows of the heads, shape (n, embedding + features), exactly as serving makes them."""
+    return model_input(encoder, conversations, [classify_text(conversation, budget) for conversation in conversations])

@@ -1,0 +1,165 @@
+"""What a router is trained on: which pairs of models, of which sources, scored how. Read from TOML, checked once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from router.errors import InvalidInput
+from router.requirements import CAPABILITIES
+from router.text import TextBudget
+from training.targets import TargetMapping
+
+RECIPE_NAME: Final = "recipe.toml"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A weak and a strong model and the sources in which their difference is learned from.
+
+    Parameters
+    ----------
+    weak, strong
+        Names that the sources give to the one and to the other model; several names are one model.
+    sources
+        Sources to use; empty means all in which both models were scored.
+    score_kinds
+        Kinds of score, best first; empty takes the only one there is.
+    bandwidth
+        Width in mean score of the kernel that lets models of like strength speak too (:func:`training.targets.pool_need`); 0 for none.
+    weight
+        Weight of every row of the pair.
+    licence
+        Why an artefact may be trained on it.
+    """
+
+    weak: tuple[str, ...]
+    strong: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    score_kinds: tuple[str, ...] = ()
+    bandwidth: float = 0.0
+    weight: float = 1.0
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that decides what a training run makes of its tables."""
+
+    pairs: tuple[Pair, ...]
+    title: str = ""
+    capabilities: tuple[str, ...] = CAPABILITIES
+    encoder: str = "fast"
+    targets: TargetMapping = field(default_factory=TargetMapping)
+    budget: TextBudget = field(default_factory=TextBudget)
+    heads: Mapping[str, Any] = field(default_factory=dict)
+    quality_goal: float = 0.98
+    seed: int = 0
+
+
+_HEADS: Final = frozenset(
+    {
+        "kind",
+        "n_estimators",
+        "learning_rate",
+        "num_leaves",
+        "min_child_samples",
+        "feature_fraction",
+        "reg_lambda",
+        "C",
+        "calibration_folds",
+        "band_percentiles",
+    }
+)
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read a recipe.
+
+    Raises
+    ------
+    InvalidInput
+        Naming file, field, value and what is allowed.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InvalidInput(
+            f"no recipe at {path}: give --recipe, or --weak and --strong with the names of two models in the outcomes"
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path} cannot be read as TOML: {error}") from error
+    return recipe_from_mapping(raw, str(path))
+
+
+def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
+    """Check a recipe as parsed from TOML; see :func:`read_recipe`."""
+    _known(where, raw, {"title", "capabilities", "encoder", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
+    pairs = raw.get("pair")
+    if not isinstance(pairs, list) or not pairs:
+        raise InvalidInput(f"{where} has no [[pair]]: at least one weak and strong model is needed")
+    heads = raw.get("heads", {})
+    _known(f"{where}: heads", heads, _HEADS)
+    if "band_percentiles" in heads:
+        heads = {**heads, "band_percentiles": tuple(heads["band_percentiles"])}
+    goal = _number(where, "quality_goal", raw.get("quality_goal", 0.98), 1.0)
+    return Recipe(
+        pairs=tuple(_pair(f"{where}: pair {i + 1}", pair) for i, pair in enumerate(pairs)),
+        title=str(raw.get("title", "")),
+        capabilities=tuple(_names(where, "capabilities", raw.get("capabilities", list(CAPABILITIES)))),
+        encoder=str(raw.get("encoder", "fast")),
+        targets=_built(f"{where}: targets", TargetMapping, raw.get("targets", {})),
+        budget=_built(f"{where}: budget", TextBudget, raw.get("budget", {})),
+        heads=heads,
+        quality_goal=goal,
+        seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
+    )
+
+
+def _pair(where: str, raw: Mapping[str, Any]) -> Pair:
+    _known(where, raw, set(Pair.__dataclass_fields__))
+    for key in ("weak", "strong"):
+        if key not in raw:
+            raise InvalidInput(f"{where} has no {key!r}: the name of a model, or a list of its names")
+    return Pair(
+        weak=tuple(_names(where, "weak", raw["weak"])),
+        strong=tuple(_names(where, "strong", raw["strong"])),
+        sources=tuple(_names(where, "sources", raw.get("sources", []), empty=True)),
+        score_kinds=tuple(_names(where, "score_kinds", raw.get("score_kinds", []), empty=True)),
+        bandwidth=_number(where, "bandwidth", raw.get("bandwidth", 0.0), 1.0),
+        weight=_number(where, "weight", raw.get("weight", 1.0), 1e6),
+        licence=str(raw.get("licence", "")),
+    )
+
+
+def _names(where: str, key: str, value: object, *, empty: bool = False) -> Sequence[str]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names) or not (names or empty):
+        raise InvalidInput(f"{where}: {key} is {value!r}: a name or a list of names was expected")
+    return names
+
+
+def _number(where: str, key: str, value: object, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= high:
+        raise InvalidInput(f"{where}: {key} is {value!r}: a number within [0, {high:g}] was expected")
+    return float(value)
+
+
+def _built(where: str, kind: type[_T], raw: Mapping[str, Any]) -> _T:
+    _known(where, raw, set(kind.__dataclass_fields__))  # type: ignore[attr-defined]
+    try:
+        return kind(**raw)
+    except TypeError as error:
+        raise InvalidInput(f"{where}: {error}") from error
+
+
+def _known(where: str, raw: object, allowed: set[str] | frozenset[str]) -> None:
+    if not isinstance(raw, Mapping):
+        raise InvalidInput(f"{where} is a {type(raw).__name__}, not a table")
+    for key in raw:
+        if key not in allowed:
+            raise InvalidInput(f"{where}: unknown field {key!r}; allowed are {', '.join(sorted(allowed))}")

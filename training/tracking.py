@@ -1,0 +1,94 @@
+"""The only module that imports MLflow: one run a training, with its artefact registered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from router.errors import InvalidInput
+
+EXPERIMENT: Final = "interlock"
+REGISTERED_MODEL: Final = "interlock-router"
+CHAMPION: Final = "champion"
+CHALLENGER: Final = "challenger"
+DEFAULT_STORE: Final = "sqlite:///mlflow.db"
+
+
+def log_training(
+    *,
+    artifact: Path,
+    report: Path | None,
+    parameters: Mapping[str, Any],
+    metrics: Mapping[str, float],
+    tracking_uri: str | None = None,
+    name: str = REGISTERED_MODEL,
+) -> tuple[str, str]:
+    """Log a run and register its artefact as the challenger; the first version of a name is the champion as well.
+
+    Parameters
+    ----------
+    artifact, report
+        Folders to keep with the run.
+    parameters, metrics
+        Flat mappings.
+    tracking_uri
+        Store of the runs; by default ``MLFLOW_TRACKING_URI`` or a SQLite file in the working folder.
+
+    Returns
+    -------
+    The run id and the version of the registered model.
+
+    Raises
+    ------
+    InvalidInput
+        If the store cannot be reached.
+    """
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    import mlflow
+    from mlflow.exceptions import MlflowException
+
+    uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_STORE
+    try:
+        mlflow.set_tracking_uri(uri)
+        mlflow.set_experiment(EXPERIMENT)
+        with mlflow.start_run() as run:
+            mlflow.log_params({key: str(value)[:500] for key, value in parameters.items()})
+            mlflow.log_metrics({key: float(value) for key, value in metrics.items()})
+            mlflow.log_artifacts(str(artifact), "router")
+            if report is not None:
+                mlflow.log_artifacts(str(report), "report")
+            version = _register(run.info.run_id, f"{run.info.artifact_uri}/router", name)
+    except MlflowException as error:
+        raise InvalidInput(f"MLflow store {uri!r} cannot be used: {str(error).splitlines()[0]}") from error
+    return str(run.info.run_id), version
+
+
+def _register(run_id: str, source: str, name: str) -> str:
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    client = MlflowClient()
+    try:
+        client.create_registered_model(name, description="Interlock router artefacts")
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+    version = str(client.create_model_version(name, source, run_id).version)
+    client.set_registered_model_alias(name, CHALLENGER, version)
+    if CHAMPION not in client.get_registered_model(name).aliases:
+        client.set_registered_model_alias(name, CHAMPION, version)
+    return version
+
+
+def flat_metrics(metrics: Mapping[str, Any]) -> dict[str, float]:
+    """``{kind: {slice: {metric: [value, ...]}}}`` as ``{"kind/slice/metric": value}``, with names MLflow takes."""
+    flat = {}
+    for kind, slices in metrics.items():
+        for name, values in slices.items():
+            for metric, numbers in values.items():
+                key = "/".join("".join(c if c.isalnum() or c in "_-. " else "_" for c in part) for part in (kind, name, metric))
+                flat[key] = float(numbers[0])
+    return flat
