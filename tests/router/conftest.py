@@ -41,7 +41,7 @@ class ToyEncoder:
 
 MODELS = {
     "small": {
-        "prices": {"input_per_mtok": 0.1, "output_per_mtok": 0.4, "cache_read_multiplier": 0.1, "cache_minimum_tokens": 10},
+        "prices": {"input_per_mtok": 0.1, "output_per_mtok": 0.4, "cache_read_multiplier": 0.1, "cache_minimum_tokens": 1},
         "context_window_tokens": 4_000,
         "max_output_tokens": 1_000,
         "tools": False,
@@ -55,7 +55,7 @@ MODELS = {
     },
     "large": {
         "prices": {"input_per_mtok": 5, "output_per_mtok": 20},
-        "context_window_tokens": 64_000,
+        "context_window_tokens": 2_000_000,
         "raw": {"reasoning": 0.9, "code_gen": 0.8, "debugging": 0.9, "tool_use": 0.9},
     },
 }

@@ -98,7 +98,7 @@ def test_defaults_hold_where_a_field_is_left_out_or_empty() -> None:
     ],
 )
 def test_a_malformed_field_is_named_with_its_model(field: str, value: object) -> None:
-    with pytest.raises(CatalogError, match="^model 'm'") as error:
+    with pytest.raises(CatalogError, match=r"^model 'm'") as error:
         ModelCatalog.from_mapping(catalog(**{field: value}))
     message = str(error.value)
     assert field.rstrip("s") in message
