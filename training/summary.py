@@ -37,7 +37,7 @@ class DataSummary:
     problems: tuple[str, ...]
 
 
-def summarise(path: Path, *, minimum: int = 20, similarity: float = 0.8) -> DataSummary:
+def summarise(path: Path, *, minimum: int = 20, similarity: float = 0.8, source: str | None = None) -> DataSummary:
     """Read and check the tables in a folder (or a prompt table alone).
 
     Parameters
@@ -48,13 +48,15 @@ def summarise(path: Path, *, minimum: int = 20, similarity: float = 0.8) -> Data
         Prompts a language family should have.
     similarity
         From which on two prompts count as near duplicates.
+    source
+        Value for prompts that have no source.
 
     Raises
     ------
     InvalidInput
         If a table breaks the format, or outcomes name a prompt that is not there.
     """
-    prompts = load_prompts(path)
+    prompts = load_prompts(path, source=source)
     outcomes = _outcomes_beside(path)
     if outcomes is not None:
         match_prompts(outcomes, prompts)

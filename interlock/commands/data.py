@@ -49,6 +49,7 @@ def check(
     folder: Annotated[Path, typer.Argument(help="Folder with prompts.parquet (or JSONL) and, if any, outcomes.parquet.")],
     min_rows: Annotated[int, typer.Option(help="Prompts a language family should have.", min=1)] = 20,
     similarity: Annotated[float, typer.Option(help="From which Jaccard similarity prompts are near duplicates.", min=0.1, max=1.0)] = 0.8,
+    source: Annotated[str | None, typer.Option(help="Source of prompts that name none.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with code 1 if there is any problem.")] = False,
 ) -> None:
     """Check tables row by row, and print what they hold and what is doubtful about them."""
@@ -56,7 +57,7 @@ def check(
 
     from training.summary import summarise
 
-    summary = summarise(folder, minimum=min_rows, similarity=similarity)
+    summary = summarise(folder, minimum=min_rows, similarity=similarity, source=source)
     console = Console(width=None if sys.stdout.isatty() else 160)
     for title, frame in (("Sources", summary.sources), ("Scores", summary.scores), ("Language families", summary.families)):
         if len(frame):

@@ -84,7 +84,7 @@ ARENA_140K = [
     },
     {
         "id": "battle-2", "model_a": "beta", "model_b": "gamma", "winner": "both_bad", "language": "unknown", "is_code": True,
-        "conversation_a": [turn("user", {"type": "image", "text": None, "image": "…", "mimeType": "image/png"}, words("这段代码有什么问题？")),
+        "conversation_a": [turn("user", {"type": "image", "text": None, "image": "…"}, words("这段代码有什么问题？")),
                            turn("assistant", words("没有。"))],
         "conversation_b": [turn("user", words("这段代码有什么问题？")), turn("assistant", words("不知道。"))],
     },
@@ -121,7 +121,8 @@ def result(language: str, model: str, score: float | None, **columns: Any) -> di
 LANGUAGEBENCH = [
     result("sw", "org/small", 0.0), result("sw", "org/large", 1.0), result("yo", "org/small", 0.0), result("en", "org/small", 1.0),
     result("yo", "org/large", None), result("yo", "org/large", 1.0, status="error"), result("sw", "org/small", 1.0),
-    result("sw", "org/large", 0.4, task="translation_to", metric="chrf"), result("sw", "org/large", 0.2, task="translation_to", metric="bleu"),
+    result("sw", "org/large", 0.4, task="translation_to", metric="chrf"),
+    result("sw", "org/large", 0.2, task="translation_to", metric="bleu"),
 ]  # fmt: skip
 
 
