@@ -125,7 +125,7 @@ class Router:
         weights = np.array([self.policy.weights.get(name, 1.0) for name in capabilities])
         return _Pool(
             capability=self.catalog.capability(capabilities, self.artifact.bands),
-            weights=compensated_weights(weights, self.artifact.bands.width),
+            weights=compensated_weights(weights, self.artifact.bands.width, self.policy.band_compensation),
         )
 
     def _decide(

@@ -29,6 +29,8 @@ class RoutingPolicy:
         tau: the summed shortfall that is still good enough. 0 asks for a model that meets every requirement; larger saves more.
     weights
         Weight of each capability in the shortfall; 1 where not given.
+    band_compensation
+        How far weights are divided by the width of a capability's band: 1 is HyDRA's Eq. 4, 0 leaves them as given.
     health_floor
         A model with a health score below this is not chosen while another can be.
     allow, deny
@@ -41,6 +43,7 @@ class RoutingPolicy:
 
     shortfall_threshold: float = 0.1
     weights: Mapping[str, float] = field(default_factory=dict)
+    band_compensation: float = 0.0
     health_floor: float = 0.5
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
@@ -50,8 +53,9 @@ class RoutingPolicy:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.shortfall_threshold) and self.shortfall_threshold >= 0):
             raise InvalidInput(f"shortfall_threshold is {self.shortfall_threshold!r}: a number of at least 0 was expected")
-        if not 0 <= self.health_floor <= 1:
-            raise InvalidInput(f"health_floor is {self.health_floor!r}: a number within [0, 1] was expected")
+        for name in ("band_compensation", "health_floor"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}: a number within [0, 1] was expected")
         if self.expected_output_tokens < 1:
             raise InvalidInput(f"expected_output_tokens is {self.expected_output_tokens!r}: at least 1 was expected")
         for name, weight in self.weights.items():
@@ -86,12 +90,13 @@ class Candidate:
     eligible: bool
 
 
-def compensated_weights(weights: Array, width: Array) -> Array:
+def compensated_weights(weights: Array, width: Array, exponent: float = 1.0) -> Array:
     """Band compensation, shape (K,): ``w'_k = (w_k / width_k) / sum_j(w_j / width_j) * sum_j w_j`` (Eq. 4).
 
-    A head whose scores move in a narrow band would otherwise hardly count.
+    It lets a head whose scores move in a narrow band count as much as the others. Where heads are calibrated, a narrow band is the truth
+    and not a fault, so that full compensation costs quality (docs/decisions/0005); ``exponent`` 0 turns it off, 1 is the equation.
     """
-    scaled = weights / width
+    scaled = weights / width**exponent
     total = scaled.sum()
     return np.asarray(scaled / total * weights.sum() if total > 0 else weights, dtype=np.float64)
 

@@ -16,12 +16,13 @@ from router.route import model_input
 from router.text import TextBudget, classify_text
 from router.types import Conversation
 from training.outcomes import load_outcomes, pool_scores
-from training.pairs import pair_rows
+from training.pairs import pair_catalog, pair_rows, with_expected_costs
 from training.prompts import load_prompts, to_conversations
 from training.recipe import Pair, Recipe
 from training.targets import TargetMapping, capability_weights, pair_need, pool_need, requirement_targets
 
 Array = NDArray[np.float64]
+_OUTPUT_TOKENS = 600
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> T
         )
     tasks = [capability if capability != "unknown" else "reasoning" for capability in rows["capability"]]
     targets = requirement_targets(need, capability_weights(tasks, recipe.capabilities))
-    return TrainingRows(rows, to_conversations(rows), targets)
+    conversations = to_conversations(rows)
+    pool, priced = pair_catalog(None, "weak", "strong", recipe.capabilities)
+    return TrainingRows(with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS), conversations, targets)
 
 
 def _pair_part(prompts: pd.DataFrame, outcomes: pd.DataFrame, pair: Pair, mapping: TargetMapping) -> pd.DataFrame:

@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from router.artifact import RouterArtifact
 
-_METRICS: Final = (("apgr", "APGR"), ("auc", "AUC"), ("ece", "ECE"), ("quality_retention", "quality retention"))
+_METRICS: Final = (
+    ("apgr", "APGR"),
+    ("auc", "AUC"),
+    ("ece", "ECE"),
+    ("quality_vs_strong", "quality / always-strong"),
+    ("strong_share", "strong calls"),
+)
 
 
 def model_card(artifact: RouterArtifact, name: str = "router") -> str:

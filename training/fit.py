@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from router.catalog import Bands
 from router.confidence import ResidualSample
@@ -114,7 +114,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):
         names = _check_names(self.capabilities, targets.shape[1])
         if self.kind not in HEAD_KINDS:
             raise InvalidInput(f"kind {self.kind!r} of head is unknown: allowed are {', '.join(HEAD_KINDS)}")
-        weight = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
         keys = np.arange(len(X)) if groups is None else np.asarray(groups)
         decisions = self._held_out_decisions(X, targets, weight, keys)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
@@ -131,6 +131,11 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         requirements = self.predictor_.predict(X)
         return requirements[:, 0] if self._single_ else requirements
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _held_out_decisions(self, X: Array, targets: Array, weight: Array, groups: NDArray[Any]) -> Array:
         folds = min(self.calibration_folds, len(np.unique(groups)))
@@ -249,7 +254,9 @@ def _flatten(root: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
     return nodes, depth
 
 
-def fit_calibration(decision: Array, target: Array, weight: Array | None = None, rows_per_bin: int = 60, most_bins: int = 24) -> Calibration:
+def fit_calibration(
+    decision: Array, target: Array, weight: Array | None = None, rows_per_bin: int = 60, most_bins: int = 24
+) -> Calibration:
     """Monotone piecewise-linear calibration through the means of equal-mass bins.
 
     Isotonic regression on the bins and not on the rows keeps the map strictly rising between knots, so that calibration does not tie the

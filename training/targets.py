@@ -122,7 +122,7 @@ def capability_weights(tasks: Sequence[str], capabilities: Sequence[str]) -> Arr
         if capability not in capabilities:
             allowed = sorted(set(capabilities) | {t for t, c in CAPABILITY_OF_TASK.items() if c in capabilities})
             raise InvalidInput(f"task kind {task!r} belongs to no capability: allowed are {', '.join(allowed)}")
-        weights[row, list(capabilities).index(capability)] = 1.0
+        weights[row, list(capabilities).index(str(capability))] = 1.0
     return weights
 
 

@@ -30,7 +30,7 @@ from training.split import group_folds
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
 _PACKAGES: Final = ("interlock", "numpy", "scikit-learn", "lightgbm", "pandas", "tokenizers", "onnxruntime")
-_CARD_METRICS: Final = ("apgr", "auc", "ece", "quality_retention", "savings", "misroute")
+_CARD_METRICS: Final = ("apgr", "auc", "ece", "quality_vs_strong", "strong_share", "misroute")
 
 
 @dataclass(frozen=True)

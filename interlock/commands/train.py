@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from training.recipe import Recipe
+    from training.train import TrainedRouter
+
 
 def train(
-    data: Annotated[
-        list[Path], typer.Option(help="Folder with prompts and outcomes (docs/data-format.md); may be given several times.")
-    ],
+    data: Annotated[list[Path], typer.Option(help="Folder with prompts and outcomes (docs/data-format.md); may be given several times.")],
     output: Annotated[Path, typer.Option(help="Folder for the artefact; replaced in one step when it is ready.")] = Path("runs/router"),
     recipe: Annotated[
         Path | None, typer.Option(help="TOML file that says what to learn from what. Default: recipe.toml in the first data folder.")
@@ -51,14 +53,14 @@ def train(
     name = write_artifact(trained.artifact, output, {"README.md": model_card(trained.artifact, output.name).encode()})
     read_artifact(output)
     for metric in ("apgr", "auc", "ece"):
-        estimate = trained.held_out.get(metric)
-        typer.echo(f"held out, pooled: {metric} {estimate}")
+        found = trained.held_out.get(metric)
+        typer.echo(f"held out, pooled: {metric} {'-' if found.value is None else f'{found.value:.3f}'} {found.note}".rstrip())
     typer.echo(f"artefact {name} in {output}")
     if tracking:
-        _track(trained.artifact.card, trained.artifact.metrics, output, tracking_uri, text_encoder.spec.name)
+        _track(trained, output, tracking_uri)
 
 
-def _pair_recipe(weak: str | None, strong: str | None, score_kind: str | None):  # type: ignore[no-untyped-def]
+def _pair_recipe(weak: str | None, strong: str | None, score_kind: str | None) -> Recipe | None:
     from router.errors import InvalidInput
     from training.recipe import Pair, Recipe
 
@@ -71,11 +73,16 @@ def _pair_recipe(weak: str | None, strong: str | None, score_kind: str | None): 
     return Recipe((Pair((weak,), (strong,), score_kinds=(score_kind,) if score_kind else ()),), title=f"{weak} against {strong}")
 
 
-def _track(card, metrics, output: Path, tracking_uri: str | None, encoder: str) -> None:  # type: ignore[no-untyped-def]
+def _track(trained: TrainedRouter, output: Path, tracking_uri: str | None) -> None:
     from training.tracking import flat_metrics, log_training
 
-    parameters = {key: value for key, value in card.items() if key not in ("sources", "families")} | {"encoder": encoder}
+    artifact = trained.artifact
+    parameters = {key: value for key, value in artifact.card.items() if key not in ("sources", "families")}
     run, version = log_training(
-        artifact=output, report=None, parameters=parameters, metrics=flat_metrics(metrics), tracking_uri=tracking_uri
+        artifact=output,
+        report=None,
+        parameters=parameters | {"encoder": artifact.encoder.name, "default_threshold": artifact.default_threshold},
+        metrics=flat_metrics(artifact.metrics),
+        tracking_uri=tracking_uri,
     )
     typer.echo(f"MLflow run {run}, registered version {version}")

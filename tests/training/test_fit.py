@@ -1,0 +1,115 @@
+import lightgbm
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from router.errors import InvalidInput
+from training.fit import RequirementsEstimator, fit_calibration, sample_residuals, trees_from_booster
+from training.metrics import expected_calibration_error as ece
+
+NAMES = ("one", "two")
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(900, 6))
+    p = 1 / (1 + np.exp(-np.stack([2 * x[:, 0] - 1, x[:, 1] * x[:, 2]], axis=1)))
+    return x, (rng.random(p.shape) < p).astype(float), rng.integers(0, 200, 900)
+
+
+class _Within01(RequirementsEstimator):
+    """The checks of scikit-learn draw targets from anywhere; ours are requirements in [0, 1]."""
+
+    def fit(self, X, y, groups=None, sample_weight=None):
+        try:
+            numbers = np.asarray(y, dtype=float)
+        except (TypeError, ValueError):
+            return super().fit(X, y, groups, sample_weight)
+        if numbers.size and np.isfinite(numbers).all():
+            y = (numbers - numbers.min()) / max(np.ptp(numbers), 1e-9)
+        return super().fit(X, y, groups, sample_weight)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # against targets that were not mapped
+        return tags
+
+
+@parametrize_with_checks(
+    [_Within01(kind="linear", calibration_folds=2), _Within01(kind="lightgbm", n_estimators=5, min_child_samples=2, calibration_folds=2)]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_it_keeps_the_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
+    assert estimator is not None
+
+
+@pytest.mark.parametrize("kind", ["lightgbm", "linear", "blend"])
+def test_heads_learn_are_calibrated_and_predict_what_the_arrays_say(data, kind):
+    x, y, groups = data
+    estimator = RequirementsEstimator(NAMES, kind=kind, n_estimators=80).fit(x, y, groups=groups)
+    assert np.array_equal(estimator.predict(x), estimator.predictor_.predict(x))
+    assert estimator.predictor_.capabilities == NAMES
+    assert np.corrcoef(estimator.held_out_[:, 0], y[:, 0])[0, 1] > 0.45
+    assert ece(estimator.held_out_[:, 0], y[:, 0]) < 0.05
+    assert (estimator.bands_.low <= estimator.bands_.high).all()
+
+
+def test_the_same_seed_gives_the_same_router(data):
+    x, y, groups = data
+    first, second = (RequirementsEstimator(NAMES, n_estimators=20).fit(x, y, groups=groups).predict(x) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_arrays_of_trees_predict_what_lightgbm_predicts():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(500, 8))
+    y = (x[:, 0] + x[:, 1] ** 2 > 1).astype(float)
+    booster = lightgbm.train({"objective": "cross_entropy", "num_leaves": 13, "verbosity": -1}, lightgbm.Dataset(x, y), 40)
+    trees = trees_from_booster(booster)
+    assert trees.decision(x) == pytest.approx(booster.predict(x, raw_score=True), abs=1e-9)
+
+
+def test_one_group_cannot_be_calibrated(data):
+    x, y, _ = data
+    with pytest.raises(InvalidInput, match="one group"):
+        RequirementsEstimator(NAMES, kind="linear").fit(x, y, groups=np.zeros(len(x)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"kind": "forest"}, "forest"), ({"capabilities": ("one",)}, "do not match 2")],
+)
+def test_settings_that_do_not_fit_are_named(data, change, message):
+    x, y, _ = data
+    with pytest.raises(InvalidInput, match=message):
+        RequirementsEstimator(**change).fit(x, y)
+
+
+def test_targets_out_of_range_are_named(data):
+    x, y, _ = data
+    with pytest.raises(InvalidInput, match=r"outside \[0, 1\]"):
+        RequirementsEstimator(NAMES).fit(x, y * 1.5)
+
+
+def test_a_capability_without_need_becomes_a_constant_head(data):
+    x, y, groups = data
+    y = np.stack([y[:, 0], np.zeros(len(y))], axis=1)
+    estimator = RequirementsEstimator(NAMES, kind="linear").fit(x, y, groups=groups)
+    assert estimator.predict(x)[:, 1].max() < 1e-3
+
+
+def test_calibration_rises_and_does_not_tie_what_it_ranks():
+    rng = np.random.default_rng(0)
+    decision = rng.normal(size=3000)
+    target = (rng.random(3000) < 1 / (1 + np.exp(-3 * decision))).astype(float)
+    calibrated = fit_calibration(decision, target)(decision)
+    order = np.argsort(decision)
+    assert (np.diff(calibrated[order]) >= 0).all()
+    assert len(np.unique(calibrated)) > 2000
+
+
+def test_residuals_of_a_perfect_prediction_are_zero():
+    predicted = np.random.default_rng(0).random((300, 2))
+    assert np.abs(sample_residuals(predicted, predicted).residuals).max() == 0

@@ -1,0 +1,198 @@
+"""The offline path on a small table of our own: two models, four capabilities, five languages."""
+
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from router.encoder import EncoderSpec
+from router.errors import InvalidInput
+from router.files.artifacts import load_router, read_artifact
+from router.types import Conversation
+from training.assemble import assemble, inputs_of, load_tables
+from training.card import model_card
+from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping
+from training.targets import TargetMapping
+from training.train import cross_validate, threshold_for_quality, train_router
+
+TASKS = {
+    "code": ("Write a function that sorts the list in Python", "写一个对列表排序的函数", "اكتب دالة لترتيب القائمة", "Напиши функцию сортировки", "リストを並べ替える関数を書いて"),
+    "debug": ("Fix this Traceback (most recent call last)", "修复这个错误 Traceback", "أصلح هذا الخطأ Traceback", "Исправь ошибку Traceback", "このエラーを直して Traceback"),
+    "math": ("How many apples are left", "还剩几个苹果", "كم تفاحة بقيت", "Сколько яблок осталось", "りんごはいくつ残りますか"),
+    "tool_use": ("Book a table for two tonight", "今晚订两个人的位子", "احجز طاولة لشخصين", "Забронируй столик на двоих", "今夜二人で予約して"),
+}  # fmt: skip
+REPOSITORY = Path(__file__).resolve().parents[2]
+HARD = {"code": 0.7, "debug": 0.5, "math": 0.1, "tool_use": 0.3}
+
+
+class BigramEncoder:
+    """Counts of character bigrams, hashed: no weights, and texts that share words are near."""
+
+    spec = EncoderSpec("fast", "bigrams", "1", "", 256, 64)
+
+    def encode(self, texts):
+        rows = np.zeros((len(texts), 64), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            for pair in zip(text, text[1:], strict=False):
+                row[zlib.crc32("".join(pair).encode()) % 64] += 1
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return BigramEncoder()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    prompts, outcomes = [], []
+    for number in range(80):
+        for task, texts in TASKS.items():
+            for language, text in zip(("en", "zh", "ar", "ru", "ja"), texts, strict=True):
+                prompt_id = f"{task}-{number}-{language}"
+                noise = "".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz "), 60))
+                turns = json.dumps([{"role": "user", "content": f"{text} {noise}"}])
+                prompts.append(("ours", prompt_id, language, task, turns, f"{task}-{number}"))
+                strong = float(rng.random() < 0.9)
+                weak = strong * float(rng.random() > HARD[task])
+                outcomes += [("ours", prompt_id, "small", "pass", weak), ("ours", prompt_id, "large", "pass", strong)]
+    path = tmp_path_factory.mktemp("data")
+    pd.DataFrame(prompts, columns=["source", "prompt_id", "language", "task_kind", "turns", "group"]).to_parquet(path / "prompts.parquet")
+    pd.DataFrame(outcomes, columns=["source", "prompt_id", "model", "score_kind", "score"]).to_parquet(path / "outcomes.parquet")
+    (path / "recipe.toml").write_text('[heads]\nkind = "linear"\n[[pair]]\nweak = "small"\nstrong = "large"\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return Recipe((Pair(("small",), ("large",)),), heads={"kind": "linear", "calibration_folds": 3})
+
+
+@pytest.fixture(scope="module")
+def training(folder, plan):
+    return assemble(*load_tables([folder]), plan)
+
+
+def test_rows_conversations_and_targets_are_in_one_order(training):
+    for row, conversation, target in zip(training.rows.itertuples(), training.conversations, training.targets, strict=True):
+        assert conversation.user_texts[0] == row.turns[0]["content"]
+        assert target.sum() == pytest.approx(row.need)
+        assert np.count_nonzero(target) <= 1
+
+
+def test_a_router_learns_the_kind_of_work_and_holds_it_in_every_language(training, plan, encoder):
+    trained = train_router(training, encoder, plan, say=lambda _: None)
+    assert trained.held_out.get("apgr").value > 0.6
+    assert trained.artifact.card["sources"][0]["weak"] == "small"
+    assert set(trained.artifact.metrics["family"]) == {"English", "Sinitic", "Semitic", "Slavic", "Japonic"}
+    card = model_card(trained.artifact)
+    assert "| Sinitic |" in card
+    assert "held-out" in card
+
+
+def test_cross_validation_routes_every_prompt_with_a_router_that_has_not_seen_its_group(training, plan, encoder):
+    result = cross_validate(training, encoder, plan, folds=3, say=lambda _: None)
+    assert result.get("apgr").n == len(training.rows)
+    assert result.get("apgr").value > 0.58
+    assert result.get("apgr", "oracle").value > result.get("apgr").value
+
+
+def test_training_and_serving_see_the_same_inputs(training, plan, encoder):
+    together = inputs_of(encoder, training.conversations[:20], plan.budget)
+    alone = np.concatenate([inputs_of(encoder, [c], plan.budget) for c in training.conversations[:20]])
+    assert together == pytest.approx(alone, abs=1e-6)
+
+
+def test_more_folds_than_groups_are_refused(training, plan, encoder):
+    few = training.of(np.flatnonzero(training.groups == training.groups[0]))
+    with pytest.raises(InvalidInput, match="1 groups cannot fill 5 folds"):
+        cross_validate(few, encoder, plan)
+
+
+def test_constant_labels_are_refused(folder, plan):
+    prompts, outcomes = load_tables([folder])
+    with pytest.raises(InvalidInput, match="one class only"):
+        assemble(prompts, outcomes.assign(score=1.0), plan)
+
+
+def test_an_unknown_model_is_named_with_its_neighbours(folder):
+    with pytest.raises(InvalidInput, match=r"'smal'.*small"):
+        assemble(*load_tables([folder]), Recipe((Pair(("smal",), ("large",)),)))
+
+
+def test_the_same_folder_twice_is_refused(folder):
+    with pytest.raises(InvalidInput, match="two of the data folders"):
+        load_tables([folder, folder])
+
+
+def test_the_threshold_is_the_largest_that_keeps_the_goal():
+    need = np.array([0.0, 0.1, 0.2, 0.9])
+    weak, strong = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 1.0])
+    threshold = threshold_for_quality(need, weak, strong, 1.0)
+    assert 0.1 < threshold < 0.2
+    assert threshold_for_quality(need, weak, strong, 0.7) > 0.2
+    assert threshold_for_quality(need, np.zeros(4), strong, 1.0) == 0.0
+
+
+def test_ties_are_not_split_by_the_threshold():
+    need, weak, strong = np.array([0.3, 0.3, 0.3]), np.array([1.0, 0.0, 0.0]), np.ones(3)
+    assert threshold_for_quality(need, weak, strong, 0.9) == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")  # inside MLflow
+def test_the_command_trains_tracks_and_serves(folder, tmp_path):
+    from interlock.cli import app
+
+    runner = CliRunner()
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    arguments = ["train", "--data", str(folder), "--output", str(tmp_path / "router"), "--tracking-uri", store]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INTERLOCK_CACHE", str(tmp_path / "cache"))
+        patch.chdir(tmp_path)
+        for _ in range(2):
+            result = runner.invoke(app, arguments)
+            assert result.exit_code == 0, result.output
+    artifact, name = read_artifact(tmp_path / "router")
+    assert name in result.output
+    assert "registered version 2" in result.output
+    router, _ = load_router(tmp_path / "router")
+    noise = "lorem ipsum qxz vbk wjt dolor hgy sit pfm amet crn ueo dia nos lki"
+    decision = router.route(Conversation.from_text(f"写一个对列表排序的函数 {noise}"))
+    assert decision.requirements.values["code_gen"] == max(decision.requirements.values.values())
+    assert artifact.card["prompts"] == 1600
+    assert (tmp_path / "router" / "README.md").read_text().startswith("# Model card")
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({}, "no \\[\\[pair\\]\\]"),
+        ({"pair": [{"weak": "a"}]}, "no 'strong'"),
+        ({"pair": [{"weak": "a", "strong": []}]}, "strong is \\[\\]"),
+        ({"pair": [{"weak": "a", "strong": "b", "colour": 1}]}, "'colour'"),
+        ({"pair": [{"weak": "a", "strong": "b", "bandwidth": -1}]}, "bandwidth is -1"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "quality_goal": 2}, "quality_goal is 2"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "targets": {"margin": 2}}, "margin 2"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "heads": {"depth": 3}}, "'depth'"),
+    ],
+)
+def test_a_recipe_that_cannot_be_meant_is_refused(raw, message):
+    with pytest.raises(InvalidInput, match=message):
+        recipe_from_mapping(raw, "recipe.toml")
+
+
+def test_recipes_of_the_repository_can_be_read():
+    for path in [REPOSITORY / "data/sample/recipe.toml", *REPOSITORY.glob("*/recipes/*.toml")]:
+        recipe = read_recipe(path)
+        assert recipe.pairs
+        assert isinstance(recipe.targets, TargetMapping)
+
+
+def test_a_missing_recipe_says_what_to_give(tmp_path):
+    with pytest.raises(InvalidInput, match="--recipe, or --weak and --strong"):
+        read_recipe(tmp_path / "recipe.toml")
