@@ -7,7 +7,7 @@ the choice at every tau is :func:`router.selection.cheapest_capable`, the rule t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -90,6 +90,10 @@ class EvaluationResult:
     curve: pd.DataFrame
     reliability: pd.DataFrame
     data: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def with_about(self, **about: Any) -> EvaluationResult:
+        """The result with more said about it (a command, a catalog, a date)."""
+        return replace(self, about={**self.about, **about})
 
     def get(self, metric: str, policy: str = ROUTER, kind: str = "pooled", name: str = "all") -> Estimate:
         """One estimate."""

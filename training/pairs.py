@@ -16,6 +16,7 @@ from router.languages import estimate_tokens
 from router.types import Conversation
 from training.outcomes import match_prompts, pair_scores
 from training.profiles import CAPABILITY_OF
+from training.prompts import to_conversations
 from training.split import group_key
 
 ROW_COLUMNS: Final = (
@@ -28,7 +29,7 @@ _EVERYTHING: Final = frozenset({"text", "image", "audio", "file"})
 
 
 def pair_catalog(
-    catalog: ModelCatalog,
+    catalog: ModelCatalog | None,
     weak: str,
     strong: str,
     capabilities: Sequence[str],
@@ -43,10 +44,10 @@ def pair_catalog(
     """
     if weak == strong:
         raise InvalidInput(f"weak and strong are the same model, {weak!r}; name two")
-    known = weak in catalog and strong in catalog
+    known = catalog is not None and weak in catalog and strong in catalog
     models = []
     for role, name, prices in (("weak", weak, weak_prices), ("strong", strong, strong_prices)):
-        profile = catalog[name] if known else _stand_in(role, name, capabilities)
+        profile = catalog[name] if catalog is not None and known else _stand_in(role, name, capabilities)
         models.append(profile if prices is None else replace(profile, prices=prices))
     priced = known or (weak_prices is not None and strong_prices is not None)
     return ModelCatalog(tuple(models)), priced
@@ -85,8 +86,8 @@ def pair_rows(
     Returns
     -------
     pandas.DataFrame
-        The columns of :data:`ROW_COLUMNS` but ``tokens``, and those of the prompts; one row a prompt that both models answered. Costs are
-        NaN where the outcomes have none.
+        The columns of :data:`ROW_COLUMNS` and those of the prompts; one row a prompt that both models answered. Costs are NaN where the
+        outcomes have none; ``tokens`` is the estimated length of what the user wrote.
     """
     weak_name, strong_name = _first(weak), _first(strong)
     table = _one_name(_one_name(outcomes, weak), strong)
@@ -96,15 +97,16 @@ def pair_rows(
     rows = prompts.drop(columns=["group"], errors="ignore").assign(group=_groups(prompts, pairs, similarity))
     rows = pairs.merge(rows, on=["source", "prompt_id"], how="inner", validate="one_to_one")
     rows["capability"] = [_capability(row) for row in rows.reindex(columns=["capability", "task_kind"]).to_dict("records")]
+    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in to_conversations(rows)]
     return rows.sort_values(["source", "prompt_id"], ignore_index=True)
 
 
 def with_expected_costs(
     rows: pd.DataFrame, conversations: Sequence[Conversation], pool: ModelCatalog, priced: bool, output_tokens: int
 ) -> pd.DataFrame:
-    """Fill in tokens of every prompt and, where outcomes have no cost and prices are known, the cost of one turn at list price."""
+    """Where outcomes have no cost and prices are known, fill in the cost of one turn at list price."""
     tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
-    filled = rows.assign(tokens=[float(sum(estimate_tokens(text) for text in c.user_texts)) for c in conversations])
+    filled = rows.copy()
     both = rows[["weak_cost_usd", "strong_cost_usd"]].notna().all(axis=1).to_numpy()
     for model, column in zip(pool.models, ("weak_cost_usd", "strong_cost_usd"), strict=True):
         expected = np.array([expected_cost_usd(model, turn) for turn in tokens]) if priced else np.full(len(rows), np.nan)
