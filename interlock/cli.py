@@ -31,7 +31,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 _EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_settings", "anyio", "httpx", "threadpoolctl"), "serve")
-    | dict.fromkeys(("sklearn", "lightgbm", "pandas", "pyarrow", "mlflow", "onnx", "openai", "jsonschema", "plotly", "jinja2"), "train")
+    | dict.fromkeys(("sklearn", "lightgbm", "pandas", "pyarrow", "mlflow", "onnx", "openai", "jsonschema", "matplotlib", "jinja2"), "train")
     | dict.fromkeys(("onnxruntime",), "serve")
     | dict.fromkeys(("torch", "sentence_transformers", "transformers"), "encoders")
     | dict.fromkeys(("serve",), "serve")
