@@ -6,6 +6,7 @@ code, which tools.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -72,13 +73,13 @@ def extract_features(conversation: Conversation, classified: ClassifiedText) -> 
     roles = [message.role for message in conversation.messages]
     return np.array(
         [
-            np.log1p(statistics.tokens),
-            np.log1p(script_statistics(last).tokens),
-            np.log1p(sum(amount for reason, amount in classified.cut.items() if reason.endswith("over_budget"))),
-            np.log1p(roles.count("user")),
-            np.log1p(len(roles)),
-            np.log1p(len(conversation.tools)),
-            np.log1p(roles.count("tool") + roles.count("function")),
+            math.log1p(statistics.tokens),
+            math.log1p(script_statistics(last).tokens),
+            math.log1p(sum(amount for reason, amount in classified.cut.items() if reason.endswith("over_budget"))),
+            math.log1p(roles.count("user")),
+            math.log1p(len(roles)),
+            math.log1p(len(conversation.tools)),
+            math.log1p(roles.count("tool") + roles.count("function")),
             float("image" in conversation.modalities),
             *_layout(text),
             *_marks(text, statistics),
@@ -93,11 +94,11 @@ def _layout(text: str) -> tuple[float, float, float, float, float]:
     lines = text.split("\n")
     indented = sum(line.startswith(("    ", "\t", "  ")) for line in lines)
     return (
-        float(np.log1p(len(fenced))),
+        math.log1p(len(fenced)),
         sum(map(len, fenced)) / max(1, len(text)),
         indented / len(lines),
-        float(np.log1p(len(lines))),
-        float(np.log1p(len(text) / len(lines))),
+        math.log1p(len(lines)),
+        math.log1p(len(text) / len(lines)),
     )
 
 
@@ -110,8 +111,8 @@ def _marks(text: str, statistics: ScriptStatistics) -> tuple[float, ...]:
         statistics.share("punctuation"),
         sum(map(text.count, _OPERATORS)) / size,
         sum(map(text.count, _BRACKETS)) / size,
-        float(np.log1p(sum(map(text.count, _QUESTIONS)))),
-        float(np.log1p(sum(line.lstrip().startswith(_BULLETS) for line in text.split("\n")))),
+        math.log1p(sum(map(text.count, _QUESTIONS))),
+        math.log1p(sum(line.lstrip().startswith(_BULLETS) for line in text.split("\n"))),
         float("://" in text),
         float(_any(text, _PATHS)),
         float(_any(text, _TRACES)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,16 +64,15 @@ def flip_margin(problem: SelectionProblem, models: Sequence[str], capabilities: 
     """Smallest changes, one input at a time, after which another model is chosen."""
     kinds = [*_threshold_probes(problem), _price_probes(problem), *_requirement_probes(problem)]
     sizes = [kind.values.size for kind in kinds]
-    width = len(problem.cost)
-    choices = cheapest_capable(
-        np.concatenate([np.broadcast_to(kind.shortfall, (size, width)) for kind, size in zip(kinds, sizes, strict=True)]),
-        np.concatenate([np.broadcast_to(kind.cost, (size, width)) for kind, size in zip(kinds, sizes, strict=True)]),
-        problem.open_,
-        np.concatenate([np.broadcast_to(kind.threshold, size) for kind, size in zip(kinds, sizes, strict=True)]),
-    )
-    ends = np.cumsum(sizes)
+    ends = np.cumsum(sizes).tolist()
+    cases = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+    shortfall, cost = np.empty((2, ends[-1], len(problem.cost)))
+    threshold = np.empty(ends[-1])
+    for kind, case in zip(kinds, cases, strict=True):
+        shortfall[case], cost[case], threshold[case] = kind.shortfall, kind.cost, kind.threshold
+    choices = cheapest_capable(shortfall, cost, problem.open_, threshold)
     up, down, price, *requirements = (
-        _nearest(kind, choices[end - size : end], problem.choice, models) for kind, size, end in zip(kinds, sizes, ends, strict=True)
+        _nearest(kind, choices[case], problem.choice, models) for kind, case in zip(kinds, cases, strict=True)
     )
     return FlipMargin(up, down, price, dict(zip(capabilities, requirements, strict=True)))
 
@@ -101,14 +101,14 @@ def _requirement_probes(problem: SelectionProblem) -> list[_Probes]:
     ``s_m(r) = rest_m + w * max(0, r - c_m)`` meets tau at ``c_m + (tau - rest_m) / w`` and the chosen model's shortfall at
     ``c_m + (rest - rest_m) / w`` or ``c + (rest_m - rest) / w``, and bends at ``c_m``.
     """
-    c, chosen, current = problem.capability.T, problem.choice, problem.requirements[:, None]
+    c, chosen, required = problem.capability.T, problem.choice, problem.requirements[:, None]
     rest = (problem.total[:, None] - problem.table).T
     weights = np.where(problem.weights > 0, problem.weights, np.nan)[:, None]  # without weight nothing changes
     own_c, own_rest = c[:, [chosen]], rest[:, [chosen]]
     steps = np.concatenate([problem.threshold - rest, 0.0 * rest, own_rest - rest, rest - own_rest], axis=1) / weights
     points = np.concatenate([c, c, c, np.broadcast_to(own_c, c.shape)], axis=1) + steps
     values = np.concatenate(
-        [np.where(points >= current, points + _STEP, np.nan), np.where(points <= current, points - _STEP, np.nan)], axis=1
+        [np.where(points >= required, points + _STEP, np.nan), np.where(points <= required, points - _STEP, np.nan)], axis=1
     )
     k, column = np.nonzero((values >= 0) & (values <= 1))
     probed = values[k, column]
@@ -116,7 +116,10 @@ def _requirement_probes(problem: SelectionProblem) -> list[_Probes]:
     cases[np.arange(k.size), k] = probed
     shortfall = problem.total_under(cases)
     tau = np.array(problem.threshold)
-    return [_Probes(float(r), probed[k == i], shortfall[k == i], problem.cost, tau) for i, r in enumerate(problem.requirements)]
+    ends = np.searchsorted(k, np.arange(len(problem.requirements) + 1)).tolist()
+    rows = [slice(start, end) for start, end in pairwise(ends)]
+    current = problem.requirements.tolist()
+    return [_Probes(now, probed[row], shortfall[row], problem.cost, tau) for now, row in zip(current, rows, strict=True)]
 
 
 def _nearest(probes: _Probes, choices: NDArray[np.intp], chosen: int, models: Sequence[str]) -> Flip | None:
