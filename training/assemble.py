@@ -40,7 +40,7 @@ class TrainingRows:
     @property
     def groups(self) -> NDArray[np.object_]:
         """Split keys: no group is on both sides of a split."""
-        return self.rows["group"].to_numpy(dtype=object)
+        return np.asarray(self.rows["group"], dtype=object)
 
 
 def load_tables(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:

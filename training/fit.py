@@ -24,7 +24,7 @@ HEAD_KINDS: Final[tuple[HeadKind, ...]] = get_args(HeadKind)
 _LOGIT_LIMIT: Final = 12.0
 
 
-class RequirementsEstimator(RegressorMixin, BaseEstimator):
+class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """K independent calibrated heads on soft targets in [0, 1].
 
     Every head is fitted on folds of the groups first; its predictions for the held-out folds fit the calibration and the residuals. Then
@@ -108,18 +108,19 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):
         sample_weight
             Weight of every row.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
-        self._single_ = y.ndim == 1
-        targets = _check_targets(y)
+        checked: tuple[Array, Array] = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        inputs, wanted = checked
+        self._single_ = wanted.ndim == 1
+        targets = _check_targets(wanted)
         names = _check_names(self.capabilities, targets.shape[1])
         if self.kind not in HEAD_KINDS:
             raise InvalidInput(f"kind {self.kind!r} of head is unknown: allowed are {', '.join(HEAD_KINDS)}")
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
-        keys = np.arange(len(X)) if groups is None else np.asarray(groups)
-        decisions = self._held_out_decisions(X, targets, weight, keys)
+        weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
+        keys = np.arange(len(inputs)) if groups is None else np.asarray(groups)
+        decisions = self._held_out_decisions(inputs, targets, weight, keys)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
         self.held_out_ = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
-        heads = tuple(self._fit_head(X, targets[:, k], weight) for k in range(targets.shape[1]))
+        heads = tuple(self._fit_head(inputs, targets[:, k], weight) for k in range(targets.shape[1]))
         self.predictor_ = RequirementsPredictor(names, heads, calibrations)
         self.bands_ = fit_bands(self.held_out_, self.band_percentiles)
         self.residuals_ = sample_residuals(self.held_out_, targets, seed=self.random_state)
@@ -128,8 +129,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> Array:
         """Calibrated requirements, shape (n, K); (n,) if one target was given as a vector."""
         check_is_fitted(self, "predictor_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        requirements = self.predictor_.predict(X)
+        inputs: Array = validate_data(self, X, dtype=np.float64, reset=False)
+        requirements = self.predictor_.predict(inputs)
         return requirements[:, 0] if self._single_ else requirements
 
     def __sklearn_tags__(self) -> Any:

@@ -56,6 +56,8 @@ def load_prompts(path: Path | str, *, source: str | None = None) -> pd.DataFrame
 def complete_prompts(table: Table, *, name: str = "prompts", source: str | None = None) -> pd.DataFrame:
     """Check a table in the canonical format and fill in what it leaves out; see :func:`load_prompts`."""
     table = Table(_renamed(table.frame, source), table.places)
+    if "source" not in table.frame:
+        raise InvalidInput(f"{name}: column 'source' is missing; add it, or name one source for all rows (option --source)")
     require_columns(table, name, REQUIRED)
     frame = table.frame.copy()
     for column in ("source", "prompt_id"):

@@ -1,7 +1,8 @@
-"""The offline path on a small table of our own: two models, four capabilities, five languages."""
+"""The offline path on a small table of our own: two models, four capabilities, four languages."""
 
 import json
 import zlib
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,13 @@ from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping
 from training.targets import TargetMapping
 from training.train import cross_validate, threshold_for_quality, train_router
 
+LANGUAGES = ("en", "zh", "ar", "ru")
 TASKS = {
-    "code": ("Write a function that sorts the list in Python", "写一个对列表排序的函数", "اكتب دالة لترتيب القائمة", "Напиши функцию сортировки", "リストを並べ替える関数を書いて"),
-    "debug": ("Fix this Traceback (most recent call last)", "修复这个错误 Traceback", "أصلح هذا الخطأ Traceback", "Исправь ошибку Traceback", "このエラーを直して Traceback"),
-    "math": ("How many apples are left", "还剩几个苹果", "كم تفاحة بقيت", "Сколько яблок осталось", "りんごはいくつ残りますか"),
-    "tool_use": ("Book a table for two tonight", "今晚订两个人的位子", "احجز طاولة لشخصين", "Забронируй столик на двоих", "今夜二人で予約して"),
-}  # fmt: skip
+    "code": ("Write a function that sorts a list", "写一个对列表排序的函数", "اكتب دالة لترتيب القائمة", "Напиши функцию сортировки"),
+    "debug": ("Fix this Traceback of mine", "修复这个错误 Traceback", "أصلح هذا الخطأ Traceback", "Исправь ошибку Traceback"),
+    "math": ("How many apples are left", "还剩几个苹果", "كم تفاحة بقيت", "Сколько яблок осталось"),
+    "tool_use": ("Book a table for two tonight", "今晚订两个人的位子", "احجز طاولة لشخصين", "Забронируй столик на двоих"),
+}
 REPOSITORY = Path(__file__).resolve().parents[2]
 HARD = {"code": 0.7, "debug": 0.5, "math": 0.1, "tool_use": 0.3}
 
@@ -37,7 +39,7 @@ class BigramEncoder:
     def encode(self, texts):
         rows = np.zeros((len(texts), 64), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for pair in zip(text, text[1:], strict=False):
+            for pair in pairwise(text):
                 row[zlib.crc32("".join(pair).encode()) % 64] += 1
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
@@ -53,7 +55,7 @@ def folder(tmp_path_factory):
     prompts, outcomes = [], []
     for number in range(80):
         for task, texts in TASKS.items():
-            for language, text in zip(("en", "zh", "ar", "ru", "ja"), texts, strict=True):
+            for language, text in zip(LANGUAGES, texts, strict=True):
                 prompt_id = f"{task}-{number}-{language}"
                 noise = "".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz "), 60))
                 turns = json.dumps([{"role": "user", "content": f"{text} {noise}"}])
@@ -89,7 +91,7 @@ def test_a_router_learns_the_kind_of_work_and_holds_it_in_every_language(trainin
     trained = train_router(training, encoder, plan, say=lambda _: None)
     assert trained.held_out.get("apgr").value > 0.6
     assert trained.artifact.card["sources"][0]["weak"] == "small"
-    assert set(trained.artifact.metrics["family"]) == {"English", "Sinitic", "Semitic", "Slavic", "Japonic"}
+    assert set(trained.artifact.metrics["family"]) == {"English", "Sinitic", "Semitic", "Slavic"}
     card = model_card(trained.artifact)
     assert "| Sinitic |" in card
     assert "held-out" in card
@@ -164,7 +166,7 @@ def test_the_command_trains_tracks_and_serves(folder, tmp_path):
     noise = "lorem ipsum qxz vbk wjt dolor hgy sit pfm amet crn ueo dia nos lki"
     decision = router.route(Conversation.from_text(f"写一个对列表排序的函数 {noise}"))
     assert decision.requirements.values["code_gen"] == max(decision.requirements.values.values())
-    assert artifact.card["prompts"] == 1600
+    assert artifact.card["prompts"] == 1280
     assert (tmp_path / "router" / "README.md").read_text().startswith("# Model card")
 
 
