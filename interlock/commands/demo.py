@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_READY_SECONDS = 120.0
-_STOP_SECONDS = 20.0
+_READY_SECONDS = 300.0
+_STOP_SECONDS = 60.0
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
@@ -53,7 +53,8 @@ def _train(console: Console, data: Path, output: Path, made: list[tuple[str, Pat
     router, report = output / "router", output / "report"
     _step(console, "train", "--data", str(data), "--output", str(router))
     made.append(("router", router))
-    _step(console, "evaluate", "--data", str(data), "--router", str(router), "--output", str(report))
+    prices = str(data / "catalog.yaml")
+    _step(console, "evaluate", "--data", str(data), "--router", str(router), "--catalog", prices, "--output", str(report))
     made.append(("report", report))
     return router
 

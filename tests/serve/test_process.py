@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 pytestmark = pytest.mark.slow
-START_SECONDS = 60
+START_SECONDS = 240  # a busy machine starts slowly
 
 
 def free_port() -> int:
@@ -55,7 +55,7 @@ def test_serves_and_stops_cleanly(toy, number: signal.Signals, code: int) -> Non
         answer = httpx.post(f"{url}/v1/route", json={"messages": [{"role": "user", "content": "你好,请写一个解析器"}]})
         assert answer.json()["language"] == "zh"
         started.send_signal(number)
-        _, errors = started.communicate(timeout=20)
+        _, errors = started.communicate(timeout=START_SECONDS)
     assert started.returncode == code
     assert "Traceback" not in errors
     records = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
