@@ -122,9 +122,11 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         where = f"{path.name} row {number}"
         clean = {name: value for name, value in row.items() if value is not None}
         for name in JSON_COLUMNS:
-            if isinstance(clean.get(name), str):
+            text = clean.get(name)
+            # A plain text under messages is the question itself, not a list of messages.
+            if isinstance(text, str) and (name != "messages" or text.lstrip().startswith("[{")):
                 try:
-                    clean[name] = json.loads(clean[name])
+                    clean[name] = json.loads(text)
                 except json.JSONDecodeError as error:
                     raise LabelError(f"{where}: column {name!r} is not JSON ({error.msg})") from error
         yield where, clean

@@ -1,0 +1,96 @@
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from interlock.commands.label import label, label_server
+from training.label import local_server
+
+app = typer.Typer()
+app.command("label")(label)
+app.command("label-server")(label_server)
+runner = CliRunner()
+
+
+@pytest.fixture
+def prompts_file(tmp_path):
+    path = tmp_path / "prompts.jsonl"
+    rows = [{"prompt_id": f"p{i}", "messages": f"2 + {i}?", "grader": {"kind": "numeric", "answer": 42}} for i in range(3)]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+def invoke(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+def test_flags_are_enough(server, prompts_file, tmp_path):
+    flags = [
+        "--weak-url",
+        server.url,
+        "--weak-model",
+        "s",
+        "--strong-url",
+        server.url,
+        "--strong-model",
+        "b",
+        "--pool",
+        f"third={server.url}#t",
+    ]
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
+    assert result.exit_code == 0, result.output
+    assert "9 of 9 answered" in result.output
+    assert {request["model"] for request in server.requests} == {"s", "b", "t"}
+
+
+def test_a_reached_budget_is_no_error(server, prompts_file, tmp_path):
+    flags = ["--weak-url", server.url, "--strong-url", server.url, "--max-total-tokens", "1"]
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
+    assert result.exit_code == 0
+    assert "budget reached, 0 of 6 answered; run again to go on" in result.output
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "no weak model: give --config label.toml, or --weak-url and --weak-model"),
+        (["--weak-model", "x"], "--weak-model and --weak-api-key-env need --weak-url"),
+        (["--weak-url", "x", "--strong-url", "y"], "base_url 'x' is not a URL"),
+        (["--pool", "x"], "--pool 'x' is not NAME=URL"),
+        (["--config", "nowhere.toml"], "configuration 'nowhere.toml' does not exist"),
+        (["--grade-only", "--judge-only"], "exclude each other"),
+        (["--weak-url", "http://127.0.0.1:9/v1", "--strong-url", "http://127.0.0.1:9/v1", "--max-usd", "-1"], "budget usd is -1.0"),
+        (["--weak-url", "http://127.0.0.1:9/v1", "--strong-url", "http://127.0.0.1:9/v1", "--only", "x"], "--only 'x' is not a model"),
+    ],
+)
+def test_bad_usage_is_one_line_and_code_2(flags, message, prompts_file, tmp_path):
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_missing_prompts(tmp_path):
+    result = invoke("label", tmp_path / "none.jsonl", "--weak-url", "http://h/v1", "--strong-url", "http://h/v1", "--out", tmp_path / "run")
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+
+
+def test_the_local_server_checks_what_it_is_given(tmp_path):
+    assert "does not exist" in invoke("label-server", tmp_path / "m.gguf").stderr
+    (tmp_path / "m.gguf").write_bytes(b"PK\x03\x04")
+    result = invoke("label-server", tmp_path / "m.gguf")
+    assert (result.exit_code, "is not a GGUF file" in result.stderr) == (2, True)
+
+
+def test_the_local_server_wants_a_free_port_and_its_package(tmp_path, server, monkeypatch):
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF....")
+    assert "is not free" in invoke("label-server", path, "--port", server.http.server_port).stderr
+    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
+    monkeypatch.setattr(local_server, "check_port", lambda port, host: None)
+    result = invoke("label-server", path)
+    assert result.exit_code == 2
+    assert "needs xllamacpp; install it with" in result.stderr

@@ -1,0 +1,295 @@
+import json
+import threading
+
+import pandas as pd
+import pytest
+
+from router.errors import LabelError
+from training.label.budget import BudgetReached, Ledger
+from training.label.client import EndpointUnusable
+from training.label.config import Budget, override
+from training.label.store import JsonlStore
+
+HTML = "<!DOCTYPE html><html><body>Welcome to nginx!</body></html>"
+
+
+def right_answer(request):
+    number = int(request["messages"][-1]["content"].rstrip("?").split("+")[1])
+    return str(40 + number) if request["model"] == "big" or number % 2 else "no idea"
+
+
+def test_from_prompts_to_outcomes_and_deltas(server, prompts, make_config, run_label, tmp_path):
+    server.answer = right_answer
+    report = run_label(make_config(server.url), prompts)
+    assert (report.answers, report.answers_wanted, report.failures) == (12, 12, 0)
+    outcomes = pd.read_parquet(tmp_path / "run" / "outcomes.parquet")
+    assert list(outcomes.columns) == ["source", "prompt_id", "model", "score_kind", "score", "cost_usd"]
+    assert outcomes["score"].between(0, 1).all()
+    correct = outcomes[outcomes.score_kind == "correctness"].groupby("model").score.mean()
+    assert correct.to_dict() == {"big": 1.0, "small": 0.5}
+    assert outcomes[outcomes.model == "big"].cost_usd.iloc[0] == pytest.approx((10 * 1.0 + 5 * 2.0) / 1e6)
+    deltas = pd.read_parquet(tmp_path / "run" / "deltas.parquet").set_index("prompt_id")
+    assert deltas.loc["n1", "delta_quality"] == 0.0
+    assert deltas.loc["n2", "delta_correctness"] == 1.0
+    assert deltas.loc["n2", "delta_quality"] == pytest.approx(1.0)
+    assert set(deltas.capability) == {"reasoning"}
+    table = pd.read_parquet(tmp_path / "run" / "prompts.parquet")
+    assert {"source", "prompt_id", "language", "family", "task_kind", "turns", "n_turns", "licence"} <= set(table.columns)
+    card = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert card["answers"]["big"]["completion_tokens"] == 30
+    assert server.url not in json.dumps(card)
+
+
+def test_a_second_run_asks_nothing_and_changes_nothing(server, prompts, make_config, run_label, tmp_path):
+    config = make_config(server.url)
+    run_label(config, prompts)
+    asked, before = len(server.requests), (tmp_path / "run" / "outcomes.parquet").read_bytes()
+    report = run_label(config, prompts)
+    assert len(server.requests) == asked
+    assert report.tokens == 0
+    assert (tmp_path / "run" / "outcomes.parquet").read_bytes() == before
+
+
+def test_a_reworded_prompt_is_asked_anew_and_a_regraded_one_is_not(server, prompts, make_config, run_label, tmp_path):
+    from dataclasses import replace
+
+    config = make_config(server.url)
+    run_label(config, prompts)
+    asked = len(server.requests)
+    regraded = [replace(prompts[0], grader={"kind": "numeric", "answer": 42}), *prompts[1:]]
+    run_label(config, regraded)
+    assert len(server.requests) == asked
+    outcomes = pd.read_parquet(tmp_path / "run" / "outcomes.parquet")
+    assert outcomes[(outcomes.prompt_id == "n0") & (outcomes.score_kind == "correctness")].score.tolist() == [1.0, 1.0]
+    reworded = [replace(prompts[0], messages=({"role": "user", "content": "40 + 0 = ?"},)), *prompts[1:]]
+    run_label(config, reworded)
+    assert len(server.requests) == asked + 2
+
+
+@pytest.mark.parametrize("tail", [b'{"prompt_id": "n5", "prom', b'{"prompt_id": "n5", "text": "\xe4\xb8'])
+def test_a_torn_last_line_costs_one_answer(tail, server, prompts, make_config, run_label, tmp_path):
+    config = make_config(server.url)
+    run_label(config, prompts)
+    path = tmp_path / "run" / "answers.jsonl"
+    whole = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(whole[:-1]) + tail)
+    asked = len(server.requests)
+    report = run_label(config, prompts)
+    assert len(server.requests) == asked + 1
+    assert report.answers == 12
+    assert all(json.loads(line) for line in path.read_bytes().splitlines())
+
+
+def test_a_last_line_without_its_newline_is_kept(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"k": "1"}')
+    JsonlStore(path, ("k",)).append({"k": "2"})
+    assert path.read_text() == '{"k": "1"}\n{"k": "2"}\n'
+
+
+def test_a_damaged_line_in_the_middle_is_an_error(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"k": "1"}\n{"k":\n{"k": "2"}\n')
+    with pytest.raises(LabelError, match=r"a\.jsonl:2 is damaged"):
+        JsonlStore(path, ("k",))
+
+
+def test_the_token_budget_stops_cleanly_and_the_next_run_goes_on(server, prompts, make_config, run_label):
+    config = override(make_config(server.url, concurrency=1), usd=None, tokens=150, concurrency=None)
+    first = run_label(config, prompts)
+    assert first.budget_reached
+    assert 0 < first.answers < 12
+    assert first.tokens <= 150
+    runs = 1
+    while run_label(config, prompts).budget_reached:
+        runs += 1
+        assert runs < 12
+    assert len(server.requests) == 12
+
+
+def test_the_money_budget_counts_reservations():
+    ledger = Ledger(Budget(usd=0.001))
+    spec = type("Spec", (), {"cost_usd": lambda self, p, c: (p + c) * 1e-5})()
+    first = ledger.reserve(spec, 30, 30)
+    with pytest.raises(BudgetReached):
+        ledger.reserve(spec, 30, 30)
+    ledger.settle(first, spec, 10, 10)
+    ledger.reserve(spec, 30, 30)
+    assert ledger.usd == pytest.approx(0.0002)
+
+
+def test_a_budget_of_zero_asks_nothing(server, prompts, make_config, run_label):
+    report = run_label(override(make_config(server.url), usd=None, tokens=0, concurrency=None), prompts)
+    assert report.budget_reached
+    assert server.requests == []
+
+
+def test_concurrency_is_bounded(server, prompts, make_config, run_label):
+    server.delay_s = 0.05
+    run_label(make_config(server.url, concurrency=2), prompts)
+    assert server.most_busy == 2
+
+
+def test_one_failing_prompt_lands_in_the_failure_list(server, prompts, make_config, run_label, tmp_path, lines):
+    server.reply = lambda request: (500, "application/json", '{"error": "boom"}') if "+ 3?" in request["messages"][-1]["content"] else None
+    report = run_label(make_config(server.url), prompts)
+    assert (report.answers, report.failures) == (10, 2)
+    failures = lines(tmp_path / "run" / "failures.jsonl")
+    assert {(f["prompt_id"], f["model"]) for f in failures} == {("n3", "big"), ("n3", "small")}
+    assert "HTTP 500" in failures[0]["error"]
+    server.reply = lambda request: None
+    assert run_label(make_config(server.url), prompts).answers == 12
+    assert not (tmp_path / "run" / "failures.jsonl").exists()
+
+
+def test_transient_errors_are_retried(server, prompts, make_config, run_label):
+    seen = set()
+
+    def once(request):
+        text = request["messages"][-1]["content"] + request["model"]
+        if text in seen:
+            return None
+        seen.add(text)
+        return 503, "application/json", "{}"
+
+    server.reply = once
+    assert run_label(make_config(server.url, run={"retries": 2}), prompts[:1]).failures == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ((200, "text/html", HTML), "an HTML page instead of JSON; is base_url the /v1 address"),
+        ((404, "text/html", HTML), "has no model 'big' or no such path .HTTP 404: an HTML page"),
+        ((404, "application/json", '{"error": "model not found"}'), "has no model 'big' .* check model and base_url"),
+        ((502, "text/html", HTML), "HTTP 502 with an HTML page"),
+        ((401, "application/json", "{}"), "refused the key .HTTP 401.; check api_key_env"),
+        ((200, "application/json", "<html>"), "answered with something that is not JSON|HTML page"),
+    ],
+)
+def test_an_endpoint_that_cannot_work_ends_the_run_with_one_line(reply, message, server, prompts, make_config, run_label):
+    server.reply = lambda request: reply
+    with pytest.raises(EndpointUnusable, match=message) as caught:
+        run_label(make_config(server.url), prompts)
+    assert "\n" not in str(caught.value)
+    assert len(server.requests) <= 5
+
+
+def test_nobody_listens(prompts, make_config, run_label):
+    with pytest.raises(EndpointUnusable, match="cannot be reached .*start the server or correct base_url"):
+        run_label(make_config("http://127.0.0.1:9/v1"), prompts)
+
+
+def test_a_slow_endpoint_times_out_into_the_failure_list(server, prompts, make_config, run_label, tmp_path, lines):
+    server.delay_s = 0.6
+    report = run_label(make_config(server.url, run={"timeout_s": 0.2}), prompts[:1])
+    assert report.failures == 2
+    assert "no answer within 0.2 s" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
+
+
+def test_an_answer_without_choices_is_a_failure(server, prompts, make_config, run_label):
+    server.reply = lambda request: (200, "application/json", '{"object": "chat.completion", "choices": []}')
+    assert run_label(make_config(server.url), prompts[:1]).failures == 2
+
+
+def test_answers_before_an_interruption_are_kept(server, prompts, make_config, run_label, tmp_path, lines):
+    def interrupt(request):
+        if "+ 4?" in request["messages"][-1]["content"]:
+            raise KeyboardInterrupt
+        return "1"
+
+    class Interrupting:
+        def __init__(self, model, config):
+            from training.label.client import ChatClient
+
+            self.client = ChatClient(model, config.run)
+
+        async def complete(self, messages, **options):
+            interrupt({"messages": messages})
+            return await self.client.complete(messages, **options)
+
+        async def close(self):
+            await self.client.close()
+
+    config = make_config(server.url, concurrency=1)
+    with pytest.raises(KeyboardInterrupt):
+        run_label(config, prompts, client_factory=lambda model: Interrupting(model, config))
+    assert len(lines(tmp_path / "run" / "answers.jsonl")) == 4
+    assert run_label(config, prompts).answers == 12
+
+
+def test_only_answers_with_the_named_model(server, prompts, make_config, run_label):
+    run_label(make_config(server.url), prompts, only=["small"], stages=("answer",))
+    assert {request["model"] for request in server.requests} == {"small"}
+    with pytest.raises(LabelError, match="--only 'gpt' is not a model of this run; models: big, small"):
+        run_label(make_config(server.url), prompts, only=["gpt"])
+
+
+def test_models_answer_one_after_the_other_unless_told(server, prompts, make_config, run_label, tmp_path):
+    run_label(make_config(server.url), prompts)
+    assert [request["model"] for request in server.requests] == ["big"] * 6 + ["small"] * 6
+    server.requests.clear()
+    run_label(make_config(server.url, concurrency=1, run={"models_at_once": True}), prompts, tmp_path / "both")
+    assert [request["model"] for request in server.requests] not in (["big"] * 6 + ["small"] * 6, ["small"] * 6 + ["big"] * 6)
+
+
+def test_settings_reach_the_server(server, prompts, make_config, run_label):
+    run_label(make_config(server.url, run={"temperature": 0.5, "seed": 3}, extra_body={"top_k": 1}), prompts[:1])
+    request = server.requests[0]
+    assert (request["temperature"], request["seed"], request["max_tokens"], request["top_k"]) == (0.5, 3, 16, 1)
+
+
+def tool_prompt():
+    from training.label.prompts import parse_prompt
+
+    tool = {
+        "type": "function",
+        "function": {"name": "look_up", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}},
+    }
+    row = {"prompt_id": "t", "messages": "Look up 'eau'.", "tools": [tool], "grader": {"kind": "tool_call", "name": "look_up"}}
+    return parse_prompt(row, "here")
+
+
+def test_tools_are_native_or_written_out(server, make_config, run_label, tmp_path):
+    server.answer = lambda request: '{"name": "look_up", "arguments": {"word": "eau"}}'
+    run_label(make_config(server.url), [tool_prompt()])
+    assert server.requests[0]["tools"][0]["function"]["name"] == "look_up"
+    assert len(server.requests[0]["messages"]) == 1
+    run_label(make_config(server.url, tool_mode="prompt"), [tool_prompt()], tmp_path / "written")
+    request = server.requests[-1]
+    assert "tools" not in request
+    assert request["messages"][0]["role"] == "system"
+    assert '"look_up"' in request["messages"][0]["content"]
+
+
+def test_native_calls_are_stored_and_graded(server, make_config, run_label, tmp_path, lines):
+    def reply(request):
+        function = {"name": "look_up", "arguments": '{"word": "eau"}'}
+        message = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}
+        body = {**server.completion(request), "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        return 200, "application/json", json.dumps(body)
+
+    server.reply = reply
+    run_label(make_config(server.url), [tool_prompt()])
+    assert lines(tmp_path / "run" / "answers.jsonl")[0]["tool_calls"] == [{"name": "look_up", "arguments": '{"word": "eau"}'}]
+    scores = lines(tmp_path / "run" / "scores.jsonl")
+    assert [row["score"] for row in scores if row["dimension"] == "correctness"] == [1.0, 1.0]
+
+
+def test_an_answer_cut_at_its_limit_is_incomplete(server, prompts, make_config, run_label, tmp_path, lines):
+    def reply(request):
+        body = server.completion(request)
+        body["choices"][0]["finish_reason"] = "length"
+        return 200, "application/json", json.dumps(body)
+
+    server.reply = reply
+    run_label(make_config(server.url), prompts[:1])
+    scores = lines(tmp_path / "run" / "scores.jsonl")
+    assert {row["score"] for row in scores if row["dimension"] == "completeness"} == {0.5}
+
+
+def test_nothing_half_written_stays_behind(server, prompts, make_config, run_label, tmp_path):
+    run_label(make_config(server.url), prompts)
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {"answers.jsonl", "scores.jsonl", "prompts.parquet", "outcomes.parquet", "deltas.parquet", "run.json"}
+    assert threading.active_count() < 20
