@@ -29,7 +29,8 @@ def correct(grader, text, **answer):
 @pytest.mark.parametrize(
     "text",
     [
-        "42", "The answer is 42.", "first 7, then 42", "**42**", "\\boxed{42}", "42.0", "= 42 km", "答案是42。", "٤٢", "۴۲", "४२", "๔๒", "４２",
+        "42", "The answer is 42.", "first 7, then 42", "**42**", "\\boxed{42}", "42.0", "= 42 km", "答案是42。", "٤٢",
+        "۴۲", "४२", "๔๒", "４２",
         "𝟜𝟚", "x = 6*7 = 42\n", "42%", "(42)", "42m²",
     ],
 )  # fmt: skip
@@ -116,8 +117,14 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}, "n": {"ty
 
 
 @pytest.mark.parametrize(
-    "text", ['{"city": "Kyōto", "n": 3}', '```json\n{"n": 3, "city": "KYŌTO"}\n```', 'Here: {"city": "Kyōto", "n": 3} ok', '{bad} {"city":"Kyōto","n":3}']
-)  # fmt: skip
+    "text",
+    [
+        '{"city": "Kyōto", "n": 3}',
+        '```json\n{"n": 3, "city": "KYŌTO"}\n```',
+        'Here: {"city": "Kyōto", "n": 3} ok',
+        '{bad} {"city":"Kyōto","n":3}',
+    ],
+)
 def test_json_is_found_and_checked(text):
     assert correct({"kind": "json", "schema": SCHEMA, "expect": {"city": "Kyōto", "n": 3}}, text) == 1.0
 

@@ -176,7 +176,7 @@ def test_an_endpoint_that_cannot_work_ends_the_run_with_one_line(reply, message,
 
 
 def test_nobody_listens(prompts, make_config, run_label):
-    with pytest.raises(EndpointUnusable, match="cannot be reached .*start the server or correct base_url"):
+    with pytest.raises(EndpointUnusable, match=r"cannot be reached .*start the server or correct base_url"):
         run_label(make_config("http://127.0.0.1:9/v1"), prompts)
 
 
