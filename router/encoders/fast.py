@@ -25,7 +25,7 @@ from router.encoder import EncoderSpec, l2_normalise
 from router.errors import ArtifactError, EncoderError
 
 CONFIG, PIECES, WEIGHTS = "config.json", "pieces.txt", "weights.npz"
-CHARACTERS_PER_TOKEN = 5
+CHARACTERS_PER_TOKEN = 5  # what is read belongs to the vector: another number needs weights under another name
 UNKNOWN = 0  # first line of the pieces
 MATRICES = ("before", "at", "after", "window_bias", "direct", "hidden", "hidden_bias", "output", "output_bias")
 Array = NDArray[np.float32]

@@ -20,7 +20,7 @@ class StudentParams:
     hidden: int = 512
     dimension: int = 256
     max_tokens: int = 384
-    epochs: int = 8
+    epochs: int = 3
     groups_per_batch: int = 192
     languages_per_group: int = 4
     prompts_per_batch: int = 192
@@ -44,7 +44,7 @@ class StudentParams:
         "shaberi_ja-mt-bench-1shot",
         "shaberi_rakuda-questions",
     )
-    threads: int = 2
+    threads: int = 1
 
     @classmethod
     def read(cls, path: Path | None) -> StudentParams:
