@@ -290,7 +290,7 @@ class LanguageIdentifier(Protocol):
 
 # Below this share of the letters a second script is a quotation or a name; above it, Latin letters beside it are code or technical terms.
 _FOREIGN_SHARE: Final = 0.12
-_IDENTIFY_CHARS: Final = 1500
+_IDENTIFY_CHARS: Final = 400
 _CODE_MARKS: Final = frozenset("(){}[]=;<>_#")
 _LATIN: Final[NDArray[np.bool_]] = np.array([script == "latin" for script in SCRIPTS])
 _HAN: Final = SCRIPTS.index("han")

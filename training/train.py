@@ -126,7 +126,7 @@ def cross_validate(
 ) -> EvaluationResult:
     """Train one router a fold on the other folds, let it route the fold's prompts through ``Router.route``, and measure all of them.
 
-    Folds are made of groups. Baselines that learn are fitted fold by fold on the same training rows.
+    Folds are made of groups. Baselines learn from the evaluated rows, which errs in their favour (see :func:`baseline_policies`).
     """
     groups = training.groups
     if len(np.unique(groups)) < folds:

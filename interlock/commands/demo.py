@@ -54,7 +54,7 @@ def _train(console: Console, data: Path, output: Path, made: list[tuple[str, Pat
     _step(console, "train", "--data", str(data), "--output", str(router))
     made.append(("router", router))
     prices = str(data / "catalog.yaml")
-    _step(console, "evaluate", "--data", str(data), "--router", str(router), "--catalog", prices, "--output", str(report))
+    _step(console, "evaluate", "--data", str(data), "--cv", "5", "--catalog", prices, "--output", str(report))
     made.append(("report", report))
     return router
 
