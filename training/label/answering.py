@@ -66,10 +66,11 @@ async def answer_all(
     ledger: Ledger,
     client: ChatClient,
     progress: Progress,
-) -> Tally:
-    """Let one model answer every prompt that the store does not hold yet."""
+    tally: Tally,
+) -> None:
+    """Let one model answer every prompt that the store does not hold yet; ``tally`` counts along, also when this raises."""
     missing = [prompt for prompt in prompts if answer_key(config, model, prompt) not in store]
-    tally = Tally(wanted=len(prompts), done=len(prompts) - len(missing))
+    tally.wanted, tally.done = len(prompts), len(prompts) - len(missing)
     in_a_row = 0
 
     async def ask(prompt: LabelPrompt) -> None:
@@ -107,7 +108,6 @@ async def answer_all(
 
     progress.start(f"answers of {model.name}", tally.wanted, tally.done)
     await each(missing, model.concurrency, ask)
-    return tally
 
 
 def failure(stage: str, prompt: LabelPrompt, model: str, error: Exception) -> dict[str, Any]:

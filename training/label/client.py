@@ -19,6 +19,10 @@ _WRONG_ADDRESS = "is base_url the /v1 address of an OpenAI-compatible server?"
 class EndpointError(LabelError):
     """The endpoint refused or garbled one request; the prompt goes to the failure list."""
 
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
 
 class EndpointUnusable(EndpointError):
     """No request to this endpoint can succeed (wrong address, key or model): stop asking."""
@@ -140,7 +144,7 @@ class ChatClient:
             return EndpointUnusable(f"{who} has no model {self.spec.model!r} or no such path (HTTP 404: {said}); check model and base_url")
         if looks_like_html(body):
             return EndpointUnusable(f"{who} answered HTTP {status} with an HTML page; {_WRONG_ADDRESS}")
-        return EndpointError(f"{who} answered HTTP {status}: {said}")
+        return EndpointError(f"{who} answered HTTP {status}: {said}", status)
 
 
 def looks_like_html(text: str) -> bool:

@@ -78,12 +78,21 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class PromptDefaults:
+    """What to write into the tables for prompts that do not say it themselves."""
+
+    source: str | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True)
 class LabelConfig:
     """A checked labelling configuration."""
 
     models: tuple[ModelSpec, ...]
     run: RunSettings = RunSettings()
     budget: Budget = Budget()
+    prompts: PromptDefaults = PromptDefaults()
     quality_weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
 
     def __post_init__(self) -> None:
@@ -161,7 +170,7 @@ def load_config(path: Path) -> LabelConfig:
 
 def config_from_mapping(table: Mapping[str, Any], where: str) -> LabelConfig:
     """Check a parsed configuration; ``where`` names it in errors."""
-    _known(table, ("models", "run", "budget", "quality_weights"), where)
+    _known(table, ("models", "run", "budget", "prompts", "quality_weights"), where)
     models = table.get("models", [])
     if not isinstance(models, list) or not models:
         raise LabelError(f"{where}: no [[models]] entry; a run needs at least a weak and a strong model")
@@ -169,6 +178,7 @@ def config_from_mapping(table: Mapping[str, Any], where: str) -> LabelConfig:
         models=tuple(model_from_mapping(entry, f"{where} [[models]] {n}") for n, entry in enumerate(models, start=1)),
         run=_settings(RunSettings, table.get("run", {}), f"{where} [run]"),
         budget=_settings(Budget, table.get("budget", {}), f"{where} [budget]"),
+        prompts=_prompt_defaults(table.get("prompts", {}), f"{where} [prompts]"),
         quality_weights=dict(table.get("quality_weights", DEFAULT_WEIGHTS)),
     )
 
@@ -219,6 +229,16 @@ def _known(table: Mapping[str, Any], allowed: Sequence[str], where: str) -> None
             close = difflib.get_close_matches(name, allowed, 1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             raise LabelError(f"{where}: unknown setting {name!r}; allowed: {', '.join(allowed)}{hint}")
+
+
+def _prompt_defaults(table: Any, where: str) -> PromptDefaults:
+    if not isinstance(table, Mapping):
+        raise LabelError(f"{where}: expected a table")
+    _known(table, tuple(f.name for f in fields(PromptDefaults)), where)
+    for name, value in table.items():
+        if not isinstance(value, str) or not value.strip():
+            raise LabelError(f"{where}: {name} is {value!r}; expected a non-empty string")
+    return PromptDefaults(**table)
 
 
 def _settings(kind: type[Any], table: Any, where: str) -> Any:

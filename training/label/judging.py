@@ -17,6 +17,8 @@ from training.label.prompts import LabelPrompt, digest
 from training.label.requests import estimate_tokens
 from training.label.store import JsonlStore, Key
 
+# What servers say that do not know response_format with a JSON schema.
+NO_RESPONSE_FORMAT = (400, 415, 422, 500, 501)
 JUDGEMENT_KEY = ("prompt_id", "pair_hash", "first", "second", "judge")
 
 
@@ -78,10 +80,11 @@ async def judge_all(
     ledger: Ledger,
     client: ChatClient,
     progress: Progress,
-) -> Tally:
-    """Ask the judge what the store does not hold yet."""
+    tally: Tally,
+) -> None:
+    """Ask the judge what the store does not hold yet; ``tally`` counts along, also when this raises."""
     missing = [question for question in asked if question.key not in store]
-    tally = Tally(wanted=len(asked), done=len(asked) - len(missing))
+    tally.wanted, tally.done = len(asked), len(asked) - len(missing)
     structured, in_a_row = True, 0
     max_tokens = int(config.run.judge_max_tokens)
 
@@ -98,10 +101,8 @@ async def judge_all(
         try:
             try:
                 completion = await client.complete(messages, max_tokens=max_tokens, response_format=RESPONSE_FORMAT if structured else None)
-            except EndpointUnusable:
-                raise
-            except EndpointError:
-                if not structured:
+            except EndpointError as error:
+                if not structured or error.status not in NO_RESPONSE_FORMAT:
                     raise
                 completion = await client.complete(messages, max_tokens=max_tokens)
                 structured = False  # this server does not know response_format
@@ -137,7 +138,6 @@ async def judge_all(
 
     progress.start(f"verdicts of {judge.name}", tally.wanted, tally.done)
     await each(missing, judge.concurrency, ask)
-    return tally
 
 
 def judged_scores(asked: Sequence[Question], store: JsonlStore) -> list[dict[str, Any]]:

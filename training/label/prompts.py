@@ -24,7 +24,7 @@ class LabelPrompt:
     messages: tuple[Mapping[str, Any], ...]
     language: str = "und"
     family: str | None = None
-    source: str = "custom"
+    source: str | None = None
     capability: str = "unspecified"
     task_kind: str | None = None
     category: str | None = None

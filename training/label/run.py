@@ -8,7 +8,7 @@ import json
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ class LabelRun:
     progress: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
+        self.prompts = [self._with_defaults(prompt) for prompt in self.prompts]
         names = [model.name for model in self.config.answering]
         for name in self.only:
             if name not in names:
@@ -71,6 +72,10 @@ class LabelRun:
         for store in (self.answers, self.judgements):
             if store.torn_lines:
                 self.progress.say(f"{store.path.name}: dropped a line that an interrupted run left half-written")
+
+    def _with_defaults(self, prompt: LabelPrompt) -> LabelPrompt:
+        defaults = self.config.prompts
+        return replace(prompt, source=prompt.source or defaults.source or "custom", licence=prompt.licence or defaults.licence)
 
     def execute(self) -> RunReport:
         """Run the chosen stages; answers are kept whatever happens in between."""
@@ -98,17 +103,18 @@ class LabelRun:
 
     async def _answer(self, model: ModelSpec) -> None:
         client = self._client(model)
+        tally = self.tallies.setdefault(f"answer {model.name}", Tally())
         try:
-            args = (self.config, model, self.prompts, self.answers, self.ledger, client, self.progress)
-            self.tallies[f"answer {model.name}"] = await answer_all(*args)
+            await answer_all(self.config, model, self.prompts, self.answers, self.ledger, client, self.progress, tally)
         finally:
             await client.close()
 
     async def _judge(self, judge: ModelSpec) -> None:
         asked = list(questions(self.config, judge, self.prompts, self.answers))
         client = self._client(judge)
+        tally = self.tallies.setdefault("judge", Tally())
         try:
-            self.tallies["judge"] = await judge_all(self.config, judge, asked, self.judgements, self.ledger, client, self.progress)
+            await judge_all(self.config, judge, asked, self.judgements, self.ledger, client, self.progress, tally)
         finally:
             await client.close()
 

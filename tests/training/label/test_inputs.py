@@ -128,6 +128,7 @@ MODELS = [
         ({"models": MODELS, "run": {"temprature": 0}}, "did you mean 'temperature'"),
         ({"models": MODELS, "run": {"retries": "many"}}, "retries is 'many'; allowed: a number"),
         ({"models": MODELS, "budget": {"usd": -1}}, "usd is -1; allowed: a number from 0"),
+        ({"models": MODELS, "prompts": {"source": 3}}, "source is 3; expected a non-empty string"),
         ({"models": MODELS, "quality_weights": {"style": 1}}, "unknown dimension 'style'; allowed: correctness"),
         ({"models": MODELS, "quality_weights": {"clarity": 0}}, "all weights are 0"),
     ],

@@ -40,6 +40,19 @@ def test_from_prompts_to_outcomes_and_deltas(server, prompts, make_config, run_l
     assert server.url not in json.dumps(card)
 
 
+def test_tables_name_the_source(server, prompts, make_config, run_label, tmp_path):
+    from dataclasses import replace
+
+    from training.label.config import PromptDefaults
+
+    config = replace(make_config(server.url), prompts=PromptDefaults("ours", "CC0-1.0"))
+    run_label(config, [replace(prompts[0], source="theirs"), prompts[1]])
+    table = pd.read_parquet(tmp_path / "run" / "prompts.parquet")
+    assert table.source.tolist() == ["theirs", "ours"]
+    assert table.licence.tolist() == ["CC0-1.0", "CC0-1.0"]
+    assert set(pd.read_parquet(tmp_path / "run" / "outcomes.parquet").source) == {"theirs", "ours"}
+
+
 def test_a_second_run_asks_nothing_and_changes_nothing(server, prompts, make_config, run_label, tmp_path):
     config = make_config(server.url)
     run_label(config, prompts)
