@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -86,20 +87,46 @@ for _name, _module in COMMANDS.items():
 def main() -> None:
     """Run the command line; never a traceback for what the user can fix."""
     try:
-        app()
+        # Not standalone: wrong usage comes here as well, and becomes one line like every other error.
+        code = app(standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(130)
-    except ImportError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in _EXTRA_OF:
-            raise
-        _fail(f"the package {package} is not installed: pip install 'interlock[{_EXTRA_OF[package]}]'")
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except Exception as error:
-        from router.errors import RouterError  # not at the top: help needs no arrays
-
-        if not isinstance(error, RouterError):
+        message = _what_to_fix(error)
+        if message is None:
             raise
-        _fail(str(error))
+        _fail(message)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _what_to_fix(error: Exception) -> str | None:
+    """The error in one line, if it is the user's to fix; None for a bug."""
+    from router.errors import RouterError  # not at the top: help needs no arrays
+
+    if isinstance(error, RouterError):
+        return str(error)
+    if isinstance(error, ImportError):
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRA_OF.get(package)
+        return f"the package {package} is not installed: pip install 'interlock[{extra}]'" if extra else None
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror or error}; name another place, or change its permissions"
+    return _wrong_usage(error)
+
+
+def _wrong_usage(error: Exception) -> str | None:
+    """What typer says of a wrong option or argument. It brings its own copy of click, so its errors are known by what they can do."""
+    if not hasattr(error, "format_message"):
+        return None
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()  # type: ignore[attr-defined]
+        sys.exit(2)
+    command = getattr(getattr(error, "ctx", None), "command_path", None) or "interlock"
+    return f"{str(error.format_message()).rstrip('.')}; see: {command} --help"
 
 
 def _fail(message: str) -> None:

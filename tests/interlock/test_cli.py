@@ -132,11 +132,12 @@ def test_router_error_is_one_line_and_code_2(monkeypatch: pytest.MonkeyPatch, ca
         (ModuleNotFoundError("No module named 'fastapi'", name="fastapi"), 2, "interlock[serve]"),
         (ModuleNotFoundError("No module named 'lightgbm'", name="lightgbm"), 2, "interlock[train]"),
         (ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn"), 2, "interlock[encoders]"),
+        (PermissionError(13, "Permission denied", "/out/router"), 2, "/out/router: Permission denied"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
 def test_what_main_makes_of_errors(monkeypatch, capsys, error: BaseException, code: int, message: str) -> None:
-    def raising() -> None:
+    def raising(**_: object) -> None:
         raise error
 
     monkeypatch.setattr(cli, "app", raising)
@@ -147,9 +148,30 @@ def test_what_main_makes_of_errors(monkeypatch, capsys, error: BaseException, co
 
 
 def test_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "app", lambda: 1 / 0)
+    monkeypatch.setattr(cli, "app", lambda **_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli.main()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing",), "No such command 'nothing'; see: "),
+        (("route", "hi", "--bogus"), "No such option: --bogus; see: "),
+        (("serve", "--port", "x"), "Invalid value for '--port'"),
+        (("data", "check"), "Missing argument"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_code_2(monkeypatch, capsys, arguments: tuple[str, ...], message: str) -> None:
+    code, errors = main(monkeypatch, capsys, *arguments)
+    assert (code, errors.count("\n")) == (2, 1)
+    assert errors.startswith("error: ")
+    assert message in errors
+    assert "--help" in errors
+
+
+def test_a_chosen_exit_code_is_kept(monkeypatch, capsys) -> None:
+    assert main(monkeypatch, capsys, "--version")[0] == 0
 
 
 def test_flips_in_words() -> None:
