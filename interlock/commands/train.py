@@ -32,7 +32,7 @@ def train(
     """
     from dataclasses import replace
 
-    from router.files.artifacts import read_artifact, write_artifact
+    from router.files.artifacts import check_artifact_output, read_artifact, write_artifact
     from router.files.encoders import load_encoder
     from training.assemble import assemble, load_tables
     from training.card import model_card
@@ -40,6 +40,7 @@ def train(
     from training.recipe import read_recipe
     from training.train import train_router
 
+    check_artifact_output(output)
     plan = _pair_recipe(weak, strong, score_kind) or read_recipe(recipe or data[0] / "recipe.toml")
     if encoder is not None:
         plan = replace(plan, encoder=encoder)

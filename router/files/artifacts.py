@@ -13,7 +13,7 @@ from router.artifact import MANIFEST, RouterArtifact, artifact_id, dump_artifact
 from router.catalog import ModelCatalog
 from router.encoder import TextEncoder
 from router.errors import ArtifactError, CatalogError
-from router.files.atomic import write_folder_atomically
+from router.files.atomic import require_replaceable, write_folder_atomically
 from router.files.encoders import load_encoder
 from router.languages import LanguageIdentifier
 from router.route import Router
@@ -47,10 +47,22 @@ def read_artifact(folder: Path | None = None) -> tuple[RouterArtifact, str]:
 
 
 def write_artifact(artifact: RouterArtifact, folder: Path, extra: Mapping[str, bytes] | None = None) -> str:
-    """Write an artefact folder in one step and return its id; ``extra`` adds files such as a model card."""
+    """Write an artefact folder in one step and return its id; ``extra`` adds files such as a model card.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder holds other files than an artefact's: writing replaces it whole.
+    """
+    check_artifact_output(folder)
     parts = dump_artifact(artifact)
     write_folder_atomically(folder, {**parts, **(extra or {})})
     return artifact_id(parts)
+
+
+def check_artifact_output(folder: Path) -> None:
+    """Refuse a folder that an artefact may not replace, before hours are spent on training one."""
+    require_replaceable(folder, MANIFEST, "artefact")
 
 
 def read_catalog(path: Path | None = None) -> ModelCatalog:

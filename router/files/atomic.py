@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from router.errors import InvalidInput
+
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader, or a crash, never sees half of it. Parent folders are made."""
@@ -36,6 +38,20 @@ def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
         replace_folder(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def require_replaceable(folder: Path, marker: str, what: str) -> None:
+    """Refuse to replace a folder that holds anything but an earlier ``what``, known by its file ``marker``.
+
+    Raises
+    ------
+    InvalidInput
+        The path is a file, or a folder of other files.
+    """
+    if folder.is_file():
+        raise InvalidInput(f"output {folder} is a file: name a folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / marker).is_file():
+        raise InvalidInput(f"output {folder} holds other files: name a new or empty folder, or one of an earlier {what}")
 
 
 def replace_folder(staging: Path, folder: Path) -> None:

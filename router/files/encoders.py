@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +16,7 @@ from router.encoders.fast import FastEncoder
 from router.encoders.full import FullEncoder, build_full
 from router.encoders.sentence import SentenceEncoder
 from router.errors import ArtifactError, EncoderError
+from router.files.atomic import require_replaceable, write_folder_atomically
 from router.files.e5_source import E5_SHA256, find_container
 
 FORMAT = "interlock-encoder/1"
@@ -152,41 +151,16 @@ def read_encoder_folder(folder: Path) -> EncoderFolder:
 
 
 def write_encoder_folder(folder: Path, encoder: EncoderFolder) -> None:
-    """Write parts and manifest beside the target, then swap the folder in; an interrupted run leaves the old one."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    """Write parts and manifest in one step; an interrupted run leaves what stood there before."""
+    require_replaceable(folder, MANIFEST, "encoder")
     manifest = {
         "format": FORMAT,
         "spec": encoder.spec.to_mapping(),
         "parts": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(encoder.parts.items())},
         "about": dict(encoder.about),
     }
-    staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        for name, data in encoder.parts.items():
-            (staging / name).write_bytes(data)
-        text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
-        (staging / MANIFEST).write_text(text, encoding="utf-8")
-        staging.chmod(0o755)
-        _swap(staging, folder)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-def _swap(staging: Path, folder: Path) -> None:
-    if not folder.exists():
-        os.replace(staging, folder)
-        return
-    if not (folder / MANIFEST).is_file() and any(folder.iterdir()):
-        raise ArtifactError(f"{folder} holds other files and no encoder; name an empty or new folder")
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    os.replace(folder, old / "old")
-    try:
-        os.replace(staging, folder)
-    except OSError:
-        os.replace(old / "old", folder)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    write_folder_atomically(folder, {**encoder.parts, MANIFEST: text.encode()})
 
 
 def build_full_encoder(output: Path | None = None, container: Path | None = None, force: bool = False) -> EncoderFolder:

@@ -195,6 +195,16 @@ def test_recipes_of_the_repository_can_be_read():
         assert isinstance(recipe.targets, TargetMapping)
 
 
+def test_training_never_replaces_a_folder_of_other_files(folder):
+    from interlock.cli import app
+
+    before = sorted(folder.iterdir())
+    result = CliRunner().invoke(app, ["train", "--data", str(folder), "--output", str(folder)])
+    assert isinstance(result.exception, InvalidInput)
+    assert "holds other files" in str(result.exception)
+    assert sorted(folder.iterdir()) == before
+
+
 def test_a_missing_recipe_says_what_to_give(tmp_path):
     with pytest.raises(InvalidInput, match="--recipe, or --weak and --strong"):
         read_recipe(tmp_path / "recipe.toml")

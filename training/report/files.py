@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from router.errors import InvalidInput
-from router.files.atomic import write_folder_atomically
+from router.files.atomic import require_replaceable, write_folder_atomically
 from training.evaluate import METRICS, SLICES, EvaluationResult
 from training.report.page import render_page
 
@@ -38,10 +37,7 @@ def write_evaluation(result: EvaluationResult, folder: Path) -> None:
 
 def check_output(folder: Path) -> None:
     """Refuse a folder that holds anything but an earlier evaluation: writing replaces the whole folder."""
-    if folder.is_file():
-        raise InvalidInput(f"output {folder} is a file: name a folder")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / RESULTS).is_file():
-        raise InvalidInput(f"output {folder} holds other files: name a new or empty folder, or one of an earlier evaluation")
+    require_replaceable(folder, RESULTS, "evaluation")
 
 
 def wide_table(result: EvaluationResult, kind: str) -> pd.DataFrame:

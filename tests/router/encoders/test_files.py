@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from router.encoder import EncoderSpec
 from router.encoders.fast import WEIGHTS, FastEncoder
-from router.errors import ArtifactError, EncoderError
+from router.errors import ArtifactError, EncoderError, InvalidInput
 from router.files import e5_source, encoders
 from router.files.encoders import EncoderFolder, load_encoder, read_encoder_folder, write_encoder_folder
 
@@ -59,7 +59,7 @@ def test_writing_again_replaces_and_leaves_nothing_behind(folder, fast_parts):
 def test_a_folder_with_other_files_is_not_overwritten(tmp_path, fast_parts):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
-    with pytest.raises(ArtifactError, match="holds other files"):
+    with pytest.raises(InvalidInput, match="holds other files"):
         write_encoder_folder(tmp_path / "home", EncoderFolder(FastEncoder.from_bytes(fast_parts).spec, fast_parts, {}))
     assert (tmp_path / "home" / "letter.txt").read_text() == "dear"
 
