@@ -19,7 +19,7 @@ PAIR_COLUMNS: Final = ("source", "prompt_id", "score_kind", "weak", "strong")
 
 
 def load_outcomes(path: Path | str) -> pd.DataFrame:
-    """Read the canonical outcome table from Parquet, JSONL, or a folder of either.
+    """Read the canonical outcome table from Parquet, JSONL, or the folder that holds ``outcomes`` as either.
 
     Returns
     -------

@@ -37,7 +37,7 @@ class Table:
 
 
 def read_table(path: Path, stem: str) -> Table:
-    """Read a file, or from a folder ``<stem>.parquet``, ``<stem>.jsonl``, or every JSONL file in it.
+    """Read a file, or from a folder ``<stem>.parquet``, ``<stem>.jsonl``, or, for prompts, every JSONL file in it.
 
     Raises
     ------
@@ -149,9 +149,10 @@ def _files(path: Path, stem: str) -> list[Path]:
         for suffix in (".parquet", *JSONL_SUFFIXES):
             if (path / f"{stem}{suffix}").is_file():
                 return [path / f"{stem}{suffix}"]
-        files = sorted(file for file in path.iterdir() if file.suffix in JSONL_SUFFIXES)
+        files = sorted(file for file in path.iterdir() if file.suffix in JSONL_SUFFIXES) if stem == "prompts" else []
         if not files:
-            raise InvalidInput(f"{path}: the folder has neither {stem}.parquet nor any .jsonl file")
+            other = "any .jsonl file" if stem == "prompts" else f"{stem}.jsonl"
+            raise InvalidInput(f"{path}: the folder has neither {stem}.parquet nor {other}")
         return files
     if path.suffix != ".parquet" and path.suffix not in JSONL_SUFFIXES:
         raise InvalidInput(f"{path}: files ending in {path.suffix or 'nothing'} are not read; allowed are .parquet, .jsonl, .ndjson")
