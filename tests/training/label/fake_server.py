@@ -39,7 +39,11 @@ class FakeServer:
             def log_message(self, *args: object) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, request: object, address: object) -> None:
+                pass  # a client that gave up waiting
+
+        self.http = Server(("127.0.0.1", 0), Handler)
         self.thread = threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
 
