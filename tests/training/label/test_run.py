@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 
 import pandas as pd
 import pytest
@@ -193,16 +194,17 @@ def test_nobody_listens(prompts, make_config, run_label):
         run_label(make_config("http://127.0.0.1:9/v1"), prompts)
 
 
-def test_a_slow_endpoint_times_out_into_the_failure_list(server, prompts, make_config, run_label, tmp_path, lines):
-    server.delay_s = 0.6
-    report = run_label(make_config(server.url, run={"timeout_s": 0.2}), prompts[:1])
-    assert report.failures == 2
-    assert "no answer within 0.2 s" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
+def test_a_slow_answer_times_out_into_the_failure_list(server, prompts, make_config, run_label, tmp_path, lines):
+    server.reply = lambda request: time.sleep(0.6) if "+ 1?" in request["messages"][-1]["content"] else None
+    report = run_label(make_config(server.url, run={"timeout_s": 0.3}), prompts[:2])
+    assert (report.answers, report.failures) == (2, 2)
+    assert "no answer within 0.3 s" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
 
 
 def test_an_answer_without_choices_is_a_failure(server, prompts, make_config, run_label):
-    server.reply = lambda request: (200, "application/json", '{"object": "chat.completion", "choices": []}')
-    assert run_label(make_config(server.url), prompts[:1]).failures == 2
+    empty = (200, "application/json", '{"object": "chat.completion", "choices": []}')
+    server.reply = lambda request: empty if "+ 1?" in request["messages"][-1]["content"] else None
+    assert run_label(make_config(server.url), prompts[:2]).failures == 2
 
 
 def test_answers_before_an_interruption_are_kept(server, prompts, make_config, run_label, tmp_path, lines):
