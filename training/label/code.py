@@ -40,7 +40,7 @@ def parses(code: str) -> bool:
     """Tell whether a text is a Python program."""
     try:
         ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return False
     return True
 
