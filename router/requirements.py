@@ -133,6 +133,28 @@ class MeanHead:
         return {f"{i}.{name}": array for i, head in enumerate(self.heads) for name, array in head.to_arrays().items()}
 
 
+@dataclass(frozen=True, slots=True)
+class ConditionalHead:
+    """Requirement = probability that the capability is exercised x need of a prompt that exercises it.
+
+    Which kind of work a prompt is can be learned from every prompt; how much a stronger model adds, only from those of that kind.
+    """
+
+    exercised: Head
+    need: Head
+
+    def decision(self, x: Array) -> Array:
+        """Log-odds of the product of both probabilities, shape (n,)."""
+        # log of a sigmoid without overflow; the odds of a product p of probabilities are p / (1 - p).
+        log_p = -np.logaddexp(0.0, -self.exercised.decision(x)) - np.logaddexp(0.0, -self.need.decision(x))
+        return np.asarray(log_p - np.log(-np.expm1(np.minimum(log_p, -1e-12))), dtype=np.float64)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Arrays of both, prefixed with their part."""
+        parts = (("exercised", self.exercised), ("need", self.need))
+        return {f"{part}.{name}": array for part, head in parts for name, array in head.to_arrays().items()}
+
+
 def head_from_arrays(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> Head:
     """Rebuild a head from its arrays and check that it can only read the ``dimension`` columns it is given.
 
@@ -148,6 +170,10 @@ def head_from_arrays(arrays: Mapping[str, NDArray[np.generic]], dimension: int) 
         return LinearHead(weights, _scalar(arrays, "bias"))
     if "feature" in arrays:
         return _tree_head(arrays, dimension)
+    if any(name.startswith("need.") for name in arrays):
+        return ConditionalHead(
+            head_from_arrays(_below(arrays, "exercised."), dimension), head_from_arrays(_below(arrays, "need."), dimension)
+        )
     members = {name.split(".", 1)[0] for name in arrays if "." in name}
     if not members or not all(member.isdecimal() for member in members):
         raise ArtifactError(f"no head is made of the arrays {sorted(arrays)[:8]}")

@@ -32,10 +32,16 @@ class TrainingRows:
     rows: pd.DataFrame
     conversations: list[Conversation]
     targets: Array
+    exercised: Array
 
     def of(self, index: NDArray[np.intp]) -> TrainingRows:
         """Some of the rows."""
-        return TrainingRows(self.rows.iloc[index].reset_index(drop=True), [self.conversations[i] for i in index], self.targets[index])
+        return TrainingRows(
+            self.rows.iloc[index].reset_index(drop=True),
+            [self.conversations[i] for i in index],
+            self.targets[index],
+            self.exercised[index],
+        )
 
     @property
     def groups(self) -> NDArray[np.object_]:
@@ -74,10 +80,11 @@ def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> T
             "use more prompts, another kind of score, or another pair"
         )
     tasks = [capability if capability != "unknown" else "reasoning" for capability in rows["capability"]]
-    targets = requirement_targets(need, capability_weights(tasks, recipe.capabilities))
+    exercised = capability_weights(tasks, recipe.capabilities)
+    targets = requirement_targets(need, exercised)
     conversations = to_conversations(rows)
     pool, priced = pair_catalog(None, "weak", "strong", recipe.capabilities)
-    return TrainingRows(with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS), conversations, targets)
+    return TrainingRows(with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS), conversations, targets, exercised)
 
 
 def _pair_part(prompts: pd.DataFrame, outcomes: pd.DataFrame, pair: Pair, mapping: TargetMapping) -> pd.DataFrame:

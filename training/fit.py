@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from router.catalog import Bands
 from router.confidence import ResidualSample
 from router.errors import InvalidInput
-from router.requirements import Calibration, Head, LinearHead, MeanHead, RequirementsPredictor, TreeHead
+from router.requirements import Calibration, ConditionalHead, Head, LinearHead, MeanHead, RequirementsPredictor, TreeHead
 
 Array = NDArray[np.float64]
 HeadKind = Literal["lightgbm", "linear", "blend"]
@@ -96,7 +96,14 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.band_percentiles = band_percentiles
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        exercised: ArrayLike | None = None,
+    ) -> Self:
         """Fit on inputs of shape (n, d) and targets of shape (n, K) in [0, 1].
 
         Parameters
@@ -107,6 +114,9 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
             Split key of every row: rows of a group are never on both sides of a fold. None makes every row its own group.
         sample_weight
             Weight of every row.
+        exercised
+            Which capabilities every row exercises, shape (n, K), 0 or 1. With it a head is the product of a linear head that says whether the
+            capability is exercised, learned from all rows, and one of ``kind`` for the need, learned from the rows that exercise it.
         """
         checked: tuple[Array, Array] = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         inputs, wanted = checked
@@ -117,10 +127,13 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
             raise InvalidInput(f"kind {self.kind!r} of head is unknown: allowed are {', '.join(HEAD_KINDS)}")
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
         keys = np.arange(len(inputs)) if groups is None else np.asarray(groups)
-        decisions = self._held_out_decisions(inputs, targets, weight, keys)
+        kinds = None if exercised is None else np.asarray(exercised, dtype=np.float64).reshape(targets.shape)
+        decisions = self._held_out_decisions(inputs, targets, weight, keys, kinds)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
         self.held_out_ = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
-        heads = tuple(self._fit_head(inputs, targets[:, k], weight) for k in range(targets.shape[1]))
+        heads = tuple(
+            self._fit_head(inputs, targets[:, k], weight, None if kinds is None else kinds[:, k]) for k in range(targets.shape[1])
+        )
         self.predictor_ = RequirementsPredictor(names, heads, calibrations)
         self.bands_ = fit_bands(self.held_out_, self.band_percentiles)
         self.residuals_ = sample_residuals(self.held_out_, targets, seed=self.random_state)
@@ -138,7 +151,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         tags.target_tags.multi_output = True
         return tags
 
-    def _held_out_decisions(self, X: Array, targets: Array, weight: Array, groups: NDArray[Any]) -> Array:
+    def _held_out_decisions(self, X: Array, targets: Array, weight: Array, groups: NDArray[Any], exercised: Array | None) -> Array:
         folds = min(self.calibration_folds, len(np.unique(groups)))
         if folds < 2:
             raise InvalidInput("all rows belong to one group: at least two groups are needed to calibrate on held-out rows")
@@ -146,10 +159,17 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         splitter = GroupKFold(folds, shuffle=True, random_state=self.random_state)
         for train, held_out in splitter.split(X, groups=groups):
             for k in range(targets.shape[1]):
-                decisions[held_out, k] = self._fit_head(X[train], targets[train, k], weight[train]).decision(X[held_out])
+                kind = None if exercised is None else exercised[train, k]
+                decisions[held_out, k] = self._fit_head(X[train], targets[train, k], weight[train], kind).decision(X[held_out])
         return decisions
 
-    def _fit_head(self, X: Array, y: Array, weight: Array) -> Head:
+    def _fit_head(self, X: Array, y: Array, weight: Array, exercised: Array | None) -> Head:
+        if exercised is None or np.ptp(exercised) == 0:
+            return self._fit_need(X, y, weight)
+        rows = exercised > 0
+        return ConditionalHead(_fit_linear(X, exercised, weight, self.C), self._fit_need(X[rows], y[rows], weight[rows]))
+
+    def _fit_need(self, X: Array, y: Array, weight: Array) -> Head:
         if np.ptp(y) < 1e-12:
             # Nothing to learn: the constant, which a fold of a rare capability can well be.
             return LinearHead(np.zeros(X.shape[1]), _logit(float(y[0])))

@@ -45,7 +45,7 @@ def fit_estimator(inputs: Array, training: TrainingRows, recipe: Recipe) -> Requ
     """The estimator of a recipe, fitted on its rows."""
     estimator = RequirementsEstimator(capabilities=recipe.capabilities, random_state=recipe.seed, **recipe.heads)
     weight = training.rows["row_weight"].to_numpy(dtype=float)
-    return estimator.fit(inputs, training.targets, groups=training.groups, sample_weight=weight)
+    return estimator.fit(inputs, training.targets, groups=training.groups, sample_weight=weight, exercised=training.exercised)
 
 
 def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, say: Say = print) -> TrainedRouter:

@@ -10,6 +10,7 @@ from router.errors import ArtifactError, InvalidInput
 from router.requirements import (
     CAPABILITIES,
     Calibration,
+    ConditionalHead,
     LinearHead,
     MeanHead,
     Requirements,
@@ -186,3 +187,24 @@ def test_requirements_by_name() -> None:
     assert requirements.to_array(["tool_use", "reasoning"]).tolist() == [0.4, 0.1]
     with pytest.raises(InvalidInput, match="no requirement for capability 'poetry'"):
         requirements.to_array(["poetry"])
+
+
+def test_a_conditional_head_is_the_product_of_both_probabilities_and_survives_its_arrays() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    exercised, need = LinearHead(np.array([3.0, -1.0, 0.5]), -0.4), MeanHead((LinearHead(np.ones(3), 0.2), LinearHead(-np.ones(3), 1.0)))
+    head = ConditionalHead(exercised, need)
+
+    def sigmoid(decision: np.ndarray) -> np.ndarray:
+        return np.asarray(1 / (1 + np.exp(-decision)))
+
+    assert sigmoid(head.decision(x)) == pytest.approx(sigmoid(exercised.decision(x)) * sigmoid(need.decision(x)))
+    again = head_from_arrays(head.to_arrays(), 3)
+    assert np.array_equal(again.decision(x), head.decision(x))
+
+
+@pytest.mark.parametrize("size", [1e-3, 50.0, 800.0])
+def test_a_conditional_head_stays_finite_for_extreme_odds(size: float) -> None:
+    sure = LinearHead(np.array([size]), 0.0)
+    decision = ConditionalHead(sure, sure).decision(np.array([[-1.0], [0.0], [1.0]]))
+    assert np.isfinite(decision).all()
+    assert (np.diff(decision) > 0).all()

@@ -87,6 +87,19 @@ def test_settings_that_do_not_fit_are_named(data, change, message):
         RequirementsEstimator(**change).fit(x, y)
 
 
+def test_what_kind_of_work_it_is_is_learned_from_prompts_that_need_nothing_too():
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(1200, 4))
+    exercised = np.stack([x[:, 0] > 0, x[:, 0] <= 0], axis=1).astype(float)
+    need = (rng.random(1200) < 0.1 + 0.3 * (x[:, 1] > 0)).astype(float)
+    targets = exercised * need[:, None]
+    alone = RequirementsEstimator(NAMES, kind="linear").fit(x, targets)
+    product = RequirementsEstimator(NAMES, kind="linear").fit(x, targets, exercised=exercised)
+    truth = exercised * (0.1 + 0.3 * (x[:, 1] > 0))[:, None]
+    assert np.abs(product.held_out_ - truth).mean() < np.abs(alone.held_out_ - truth).mean()
+    assert product.predict(x).shape == targets.shape
+
+
 def test_targets_out_of_range_are_named(data):
     x, y, _ = data
     with pytest.raises(InvalidInput, match=r"outside \[0, 1\]"):
