@@ -127,7 +127,7 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
     for column in copy.columns:
         if any(isinstance(value, list | dict | tuple) for value in copy[column]):
             copy[column] = [None if is_missing(v) else json.dumps(v, ensure_ascii=False) for v in copy[column]]
-    write_atomically(path, copy.to_parquet(index=False))
+    write_atomically(path, copy.to_parquet(index=False, compression="zstd"))
 
 
 def _as_text(value: object) -> str | None:

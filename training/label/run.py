@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import platform
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from router.errors import LabelError
+from router.files.atomic import write_atomically
 from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, answer_key, now
 from training.label.budget import Ledger
 from training.label.client import ChatClient
@@ -27,7 +27,8 @@ from training.label.judging import JUDGEMENT_KEY, judge_all, judged_scores, ques
 from training.label.progress import Progress
 from training.label.prompts import LabelPrompt
 from training.label.scoring import Row, grade_all, judge_rows
-from training.label.store import JsonlStore, write_atomically, write_jsonl
+from training.label.store import JsonlStore, write_jsonl
+from training.tables import write_parquet
 
 STAGES = ("answer", "judge", "grade")
 
@@ -82,7 +83,14 @@ class LabelRun:
         self.out.mkdir(parents=True, exist_ok=True)
         with self.progress:
             asyncio.run(self._ask_everything())
+            self._refuse_silence()
             return self._write_tables()
+
+    def _refuse_silence(self) -> None:
+        """A run in which nobody answered has failed, whatever its list of failures says; no tables are made of nothing."""
+        tallies = self.tallies.values()
+        if len(self.answers) == 0 and (failed := [entry for tally in tallies for entry in tally.failures]):
+            raise LabelError(f"none of {len(failed)} requests was answered; the first: {failed[0]['error']}")
 
     async def _ask_everything(self) -> None:
         try:
@@ -221,7 +229,7 @@ def prompts_table(prompts: Sequence[LabelPrompt]) -> pd.DataFrame:
             "task_kind": prompt.task_kind or prompt.capability,
             "category": prompt.category,
             "turns": dump([dict(message) for message in prompt.messages]),
-            "n_turns": len(prompt.messages),
+            "n_turns": sum(message["role"] == "user" for message in prompt.messages),
             "licence": prompt.licence,
             "group": prompt.group,
             "capability": prompt.capability,
@@ -235,10 +243,3 @@ def prompts_table(prompts: Sequence[LabelPrompt]) -> pd.DataFrame:
         for prompt in prompts
     ]
     return pd.DataFrame(rows).astype({"max_tokens": "Int64"})
-
-
-def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    """Write a table atomically."""
-    buffer = io.BytesIO()
-    frame.to_parquet(buffer, index=False, compression="zstd")
-    write_atomically(path, buffer.getvalue())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from router.errors import LabelError
+from router.files.atomic import write_atomically
 
 Key = tuple[str, ...]
 
@@ -71,22 +71,6 @@ class JsonlStore:
             os.fsync(file.fileno())
         self._needs_newline = False
         self.records[self.key(record)] = record
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace ``path`` in one step; readers see the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def write_jsonl(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
