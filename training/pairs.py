@@ -15,9 +15,9 @@ from router.errors import InvalidInput
 from router.languages import estimate_tokens
 from router.types import Conversation
 from training.outcomes import match_prompts, pair_scores
-from training.profiles import CAPABILITY_OF
 from training.prompts import to_conversations
 from training.split import group_key
+from training.targets import CAPABILITY_OF_TASK
 
 ROW_COLUMNS: Final = (
     "source", "prompt_id", "language", "family", "capability", "group", "score_kind", "weak", "strong", "weak_cost_usd", "strong_cost_usd",
@@ -157,4 +157,4 @@ def _capability(row: dict[str, Any]) -> str:
     given, kind = row["capability"], row["task_kind"]
     if isinstance(given, str) and given:
         return given
-    return CAPABILITY_OF.get(kind, "unknown") if isinstance(kind, str) else "unknown"
+    return CAPABILITY_OF_TASK.get(kind, "unknown") if isinstance(kind, str) else "unknown"

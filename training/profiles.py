@@ -11,7 +11,6 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -19,22 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from router.errors import InvalidInput
-
-CAPABILITY_OF: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "code": "code_gen",
-        "debug": "debugging",
-        "tool_use": "tool_use",
-        "math": "reasoning",
-        "reasoning": "reasoning",
-        "knowledge": "reasoning",
-        "chat": "reasoning",
-        "translation": "reasoning",
-        "code_gen": "code_gen",
-        "debugging": "debugging",
-    }
-)
-"""Capability that each kind of task of the canonical prompt table measures."""
+from training.targets import CAPABILITY_OF_TASK
 
 _OUTCOME_COLUMNS: Final = ("source", "prompt_id", "model", "score_kind", "score")
 _PROMPT_COLUMNS: Final = ("source", "prompt_id", "task_kind")
@@ -188,9 +172,7 @@ def _checked_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _with_columns(
-    name: str, table: pd.DataFrame, required: Sequence[str], optional: Sequence[str] = ()
-) -> pd.DataFrame:
+def _with_columns(name: str, table: pd.DataFrame, required: Sequence[str], optional: Sequence[str] = ()) -> pd.DataFrame:
     """A copy with the wanted columns only, keys as plain strings; the score keeps its type until it is checked."""
     missing = [column for column in required if column not in table.columns]
     if missing:
@@ -244,12 +226,12 @@ def _joined(prompts: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
         where = f"prompt {row['prompt_id']!r} of source {row['source']!r}"
         raise InvalidInput(f"outcomes: {where} is not in the prompt table ({int(orphan.sum())} such row(s))")
     kind = _filled(joined, "capability", "task_kind")
-    unknown = kind[~kind.isin(list(CAPABILITY_OF))]
+    unknown = kind[~kind.isin(list(CAPABILITY_OF_TASK))]
     if not unknown.empty:
-        allowed = ", ".join(sorted(CAPABILITY_OF))
+        allowed = ", ".join(sorted(CAPABILITY_OF_TASK))
         given = f"task_kind {unknown.iloc[0]!r}"
         raise InvalidInput(f"prompts: {given} measures no known capability; allowed are {allowed}")
-    joined["capability"] = kind.map(lambda name: CAPABILITY_OF[name])
+    joined["capability"] = kind.map(lambda name: CAPABILITY_OF_TASK[name])
     joined["group"] = _filled(joined, "group", "prompt_id")
     return joined
 

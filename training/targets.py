@@ -29,6 +29,7 @@ CAPABILITY_OF_TASK: Final[Mapping[str, str]] = {
     "code_gen": "code_gen",
     "debugging": "debugging",
 }
+"""Capability that each kind of task of the canonical prompt table exercises; the names of capabilities stand for themselves."""
 
 
 @dataclass(frozen=True, slots=True)

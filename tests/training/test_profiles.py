@@ -11,7 +11,8 @@ import pytest
 
 from router.catalog import ModelCatalog
 from router.errors import InvalidInput
-from training.profiles import CAPABILITY_OF, SourceScore, catalog_fragment, source_scores, standard_error
+from training.profiles import SourceScore, catalog_fragment, source_scores, standard_error
+from training.targets import CAPABILITY_OF_TASK
 
 
 def prompts(*rows: tuple[str, str, str], **columns: list[Any]) -> pd.DataFrame:
@@ -65,7 +66,7 @@ def test_shared_prompts_are_those_of_the_kept_models() -> None:
     [("debug", "debugging"), ("math", "reasoning"), ("tool_use", "tool_use"), ("translation", "reasoning")],
 )
 def test_task_kind_gives_the_capability(kind: str, capability: str) -> None:
-    assert CAPABILITY_OF[kind] == capability
+    assert CAPABILITY_OF_TASK[kind] == capability
     scores = source_scores(prompts(("s", "1", kind)), outcomes(("s", "1", "m", 0.5)))
     assert scores[0].capability == capability
     assert scores[0].standard_error == math.inf
@@ -128,9 +129,7 @@ def test_the_fragment_refuses_two_scales_of_one_source() -> None:
     table = pd.concat([BOTH, BOTH.assign(score_kind="judge")])
     with pytest.raises(InvalidInput, match="2 score kinds for code_gen: judge, pass@1"):
         catalog_fragment(source_scores(CODE, table))
-    assert catalog_fragment(source_scores(CODE, table, score_kinds=["judge"]))["capabilities"] == {
-        "code_gen": {"lcb/judge/code_gen": 1.0}
-    }
+    assert catalog_fragment(source_scores(CODE, table, score_kinds=["judge"]))["capabilities"] == {"code_gen": {"lcb/judge/code_gen": 1.0}}
 
 
 def test_an_empty_fragment_is_refused() -> None:
