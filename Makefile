@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: help demo test lint types check fast clean
 help:
-	@echo "make demo   install, train on the embedded sample, evaluate, serve, ask in ten languages"
+	@echo "make demo   install, train on the embedded sample, evaluate, serve, ask in a dozen languages"
 	@echo "make test   install what tests need and run them all"
 	@echo "make fast   the tests without the slow ones"
 	@echo "make lint   ruff; make types: mypy; make check: all of it"

@@ -12,7 +12,7 @@ import pandas as pd
 from router.artifact import RouterArtifact
 from router.catalog import ModelCatalog, Prices
 from router.errors import InvalidInput
-from router.files.artifacts import language_identifier, read_artifact, read_catalog
+from router.files.artifacts import language_identifier, read_artifact
 from router.files.encoders import load_encoder
 from router.route import Router
 from router.selection import RoutingPolicy
@@ -189,8 +189,3 @@ def _seen_in_training(artifact: RouterArtifact, rows: pd.DataFrame) -> str:
     if not seen:
         return ""
     return f"this router was trained on prompts of {', '.join(seen)}: its figures there are better than on new prompts; see --cv"
-
-
-def shipped_or(catalog: Path | None) -> ModelCatalog:
-    """The catalog of a file, or the shipped one."""
-    return read_catalog(catalog)

@@ -49,9 +49,10 @@ def evaluate(
     Every prompt is routed as serving would, then judged by the known scores: APGR, quality, savings, misroute and calibration, per source,
     language family and capability, with 95 % intervals and beside baselines.
 
-    Example: interlock evaluate --data data/sample --weak small --strong large --output runs/report
+    Example: interlock evaluate --data data/sample --weak small --strong large --score-kind quality --output runs/report
     """
     from router.errors import InvalidInput
+    from router.files.artifacts import read_catalog
     from training import evaluate_run as run
     from training.evaluate import EvaluationOptions
     from training.report import check_output, write_evaluation
@@ -62,7 +63,7 @@ def evaluate(
     plan = run.EvaluationPlan(
         *run.load_data(data or [], prompts, outcomes),
         recipe=run.recipe_of(recipe, data or [], weak or [], strong or [], score_kind or [], source or []),
-        catalog=run.shipped_or(catalog),
+        catalog=read_catalog(catalog),
         prices=run.parse_prices(weak_prices, strong_prices),
         threshold=threshold,
         options=EvaluationOptions(margin=margin, n_bootstrap=bootstrap, seed=seed, min_rows=min_rows),
