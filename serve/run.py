@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 
 from router.errors import InvalidInput, RouterError
+from router.files.artifacts import read_artifact, read_catalog
 from serve.app import create_app
 from serve.log import configure
 from serve.settings import Settings
@@ -29,6 +30,7 @@ def run(settings: Settings) -> None:
         failures.append(error)
         server.should_exit = True
 
+    _check_files(settings)
     configure(settings)
     app = create_app(settings, on_load_error=stop)
     config = uvicorn.Config(
@@ -46,6 +48,14 @@ def run(settings: Settings) -> None:
     if failures:
         error = failures[0]
         raise error if isinstance(error, RouterError) else RouterError(f"the router could not be loaded: {error}") from error
+
+
+def _check_files(settings: Settings) -> None:
+    """What can be known in a moment is said before a port is taken and anything is logged."""
+    read_artifact(settings.router)
+    catalog = read_catalog(settings.catalog)
+    for name in (*settings.allow, *settings.deny, *filter(None, [settings.default_model])):
+        catalog[name]
 
 
 def take_address(host: str, port: int) -> socket.socket:
