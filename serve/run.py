@@ -44,6 +44,8 @@ def run(settings: Settings) -> None:
         print(f"listening on http://{shown}:{port} (try it at /docs, stop with Ctrl-C)", file=sys.stderr, flush=True)
         # The server raises the signal it stopped for once more when it is done; this makes SIGTERM a clean exit.
         signal.signal(signal.SIGTERM, _exit)
+        # A shell starts what runs in the background with SIGINT ignored; a service that is sent one should stop all the same.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         server.run(sockets=[listener])
     if failures:
         error = failures[0]
