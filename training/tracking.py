@@ -16,6 +16,29 @@ CHALLENGER: Final = "challenger"
 DEFAULT_STORE: Final = "sqlite:///mlflow.db"
 
 
+def check_store(tracking_uri: str | None = None) -> None:
+    """Refuse a store that cannot be used, before anything is trained.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the store and what MLflow says of it.
+    """
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
+
+    uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_STORE
+    try:
+        mlflow.set_tracking_uri(uri)
+        mlflow.set_experiment(EXPERIMENT)
+        MlflowClient().search_registered_models(max_results=1)
+    except MlflowException as error:
+        raise InvalidInput(f"MLflow store {uri!r} cannot be used: {str(error).splitlines()[0]}; name another, or --no-tracking") from error
+
+
 def log_training(
     *,
     artifact: Path,
@@ -45,15 +68,12 @@ def log_training(
     InvalidInput
         If the store cannot be reached.
     """
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("DO_NOT_TRACK", "true")
+    check_store(tracking_uri)
     import mlflow
     from mlflow.exceptions import MlflowException
 
-    uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_STORE
+    uri = mlflow.get_tracking_uri()
     try:
-        mlflow.set_tracking_uri(uri)
-        mlflow.set_experiment(EXPERIMENT)
         with mlflow.start_run() as run:
             mlflow.log_params({key: str(value)[:500] for key, value in parameters.items()})
             mlflow.log_metrics({key: float(value) for key, value in metrics.items()})

@@ -24,6 +24,7 @@ def train(
     encoder: Annotated[str | None, typer.Option(help="fast, full, or a SentenceTransformer name or folder. Default: the recipe's.")] = None,
     tracking: Annotated[bool, typer.Option(help="Log the run to MLflow and register the artefact.")] = True,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
+    min_rows: Annotated[int, typer.Option(min=0, help="Refuse to train if a language family has fewer prompts than this.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 2,
 ) -> None:
     """Fit, calibrate and measure a router, and write its artefact with a model card.
@@ -38,6 +39,8 @@ def train(
     from training.card import model_card
     from training.embed import CachedEncoder
     from training.recipe import read_recipe
+    from training.split import require_rows
+    from training.tracking import check_store
     from training.train import train_router
 
     check_artifact_output(output)
@@ -50,6 +53,9 @@ def train(
         f"{len(training.rows)} prompts of {training.rows['source'].nunique()} sources in {training.rows['family'].nunique()} families, "
         f"{len(set(training.groups))} groups, mean need {training.rows['need'].mean():.3f}"
     )
+    require_rows(training.rows["family"], min_rows)
+    if tracking:
+        check_store(tracking_uri)
     trained = train_router(training, text_encoder, plan, typer.echo)
     name = write_artifact(trained.artifact, output, {"README.md": model_card(trained.artifact, output.name).encode()})
     read_artifact(output)
