@@ -115,8 +115,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         sample_weight
             Weight of every row.
         exercised
-            Which capabilities every row exercises, shape (n, K), 0 or 1. With it a head is the product of a linear head that says whether the
-            capability is exercised, learned from all rows, and one of ``kind`` for the need, learned from the rows that exercise it.
+            Which capabilities every row exercises, shape (n, K), 0 or 1. With it a head is the product of a linear head that says whether
+            the capability is exercised, learned from all rows, and one of ``kind`` for the need, learned from the rows that exercise it.
         """
         checked: tuple[Array, Array] = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         inputs, wanted = checked
