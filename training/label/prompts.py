@@ -25,7 +25,7 @@ class LabelPrompt:
     language: str = "und"
     family: str | None = None
     source: str | None = None
-    capability: str = "unspecified"
+    capability: str | None = None
     task_kind: str | None = None
     category: str | None = None
     difficulty: str | None = None

@@ -171,7 +171,9 @@ class LabelRun:
 
     def _write_outcomes(self, rows: list[Row], current: dict[tuple[str, str], dict[str, Any]]) -> int:
         write_jsonl(self.out / "scores.jsonl", rows)
-        costs = {key: record["cost_usd"] for key, record in current.items()}
+        # A model without a price costs nobody knows what, not nothing.
+        priced = {model.name for model in self.config.answering if model.price_in_per_mtok or model.price_out_per_mtok}
+        costs = {key: record["cost_usd"] for key, record in current.items() if key[1] in priced}
         outcomes = outcomes_table(self.config, self.prompts, rows, costs)
         write_parquet(self.out / "prompts.parquet", prompts_table(self.prompts))
         write_parquet(self.out / "outcomes.parquet", outcomes)
@@ -224,7 +226,7 @@ def prompts_table(prompts: Sequence[LabelPrompt]) -> pd.DataFrame:
         {
             "source": prompt.source,
             "prompt_id": prompt.prompt_id,
-            "language": prompt.language,
+            "language": None if prompt.language == "und" else prompt.language,
             "family": prompt.family,
             "task_kind": prompt.task_kind or prompt.capability,
             "category": prompt.category,
