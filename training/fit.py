@@ -36,8 +36,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Names of the heads; None names them ``capability_0`` and so on.
     kind
         ``lightgbm`` (boosted trees), ``linear`` (logistic) or ``blend`` (mean of their log-odds).
-    n_estimators, learning_rate, num_leaves, min_child_samples, feature_fraction, reg_lambda
-        Of the trees.
+    n_estimators, learning_rate, num_leaves, max_depth, min_child_samples, feature_fraction, reg_lambda
+        Of the trees. Their number and depth are what a decision spends on them.
     C
         Inverse strength of the L2 penalty of the linear head, on standardised columns.
     calibration_folds
@@ -72,9 +72,10 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self,
         capabilities: tuple[str, ...] | None = None,
         kind: HeadKind = "blend",
-        n_estimators: int = 250,
-        learning_rate: float = 0.03,
+        n_estimators: int = 150,
+        learning_rate: float = 0.05,
         num_leaves: int = 15,
+        max_depth: int = 6,
         min_child_samples: int = 20,
         feature_fraction: float = 0.2,
         reg_lambda: float = 5.0,
@@ -88,6 +89,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
+        self.max_depth = max_depth
         self.min_child_samples = min_child_samples
         self.feature_fraction = feature_fraction
         self.reg_lambda = reg_lambda
@@ -186,6 +188,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
                 "objective": "cross_entropy",
                 "learning_rate": self.learning_rate,
                 "num_leaves": self.num_leaves,
+                "max_depth": self.max_depth,
                 "min_data_in_leaf": self.min_child_samples,
                 "feature_fraction": self.feature_fraction,
                 "bagging_fraction": 0.8,

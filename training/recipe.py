@@ -67,6 +67,7 @@ _HEADS: Final = frozenset(
         "n_estimators",
         "learning_rate",
         "num_leaves",
+        "max_depth",
         "min_child_samples",
         "feature_fraction",
         "reg_lambda",
