@@ -81,15 +81,21 @@ def _pair_recipe(weak: str | None, strong: str | None, score_kind: str | None) -
 
 
 def _track(trained: TrainedRouter, output: Path, tracking_uri: str | None) -> None:
+    from tempfile import TemporaryDirectory
+
+    from training.report import write_evaluation
     from training.tracking import flat_metrics, log_training
 
     artifact = trained.artifact
     parameters = {key: value for key, value in artifact.card.items() if key not in ("sources", "families")}
-    run, version = log_training(
-        artifact=output,
-        report=None,
-        parameters=parameters | {"encoder": artifact.encoder.name, "default_threshold": artifact.default_threshold},
-        metrics=flat_metrics(artifact.metrics),
-        tracking_uri=tracking_uri,
-    )
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report"
+        write_evaluation(trained.held_out, report)
+        run, version = log_training(
+            artifact=output,
+            report=report,
+            parameters=parameters | {"encoder": artifact.encoder.name, "default_threshold": artifact.default_threshold},
+            metrics=flat_metrics(artifact.metrics),
+            tracking_uri=tracking_uri,
+        )
     typer.echo(f"MLflow run {run}, registered version {version}")
