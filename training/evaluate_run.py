@@ -54,10 +54,7 @@ class EvaluationPlan:
     @property
     def names(self) -> tuple[str, str]:
         """Names of the weak and the strong model; with several pairs, what they have in common."""
-        pairs = self.recipe.pairs
-        return (
-            (pairs[0].weak[0], pairs[0].strong[0]) if len(pairs) == 1 else (f"weak of {len(pairs)} pairs", f"strong of {len(pairs)} pairs")
-        )
+        return self.recipe.weak_title, self.recipe.strong_title
 
     def pool(self, capabilities: Sequence[str]) -> tuple[ModelCatalog, bool]:
         """The pool of two, and whether its prices are real."""

@@ -60,6 +60,16 @@ class Recipe:
     quality_goal: float = 0.98
     seed: int = 0
 
+    @property
+    def weak_title(self) -> str:
+        """The weak model as a report names it."""
+        return self.pairs[0].weak[0] if len(self.pairs) == 1 else f"weak of {len(self.pairs)} pairs"
+
+    @property
+    def strong_title(self) -> str:
+        """The strong model as a report names it."""
+        return self.pairs[0].strong[0] if len(self.pairs) == 1 else f"strong of {len(self.pairs)} pairs"
+
 
 _HEADS: Final = frozenset(
     {

@@ -63,6 +63,7 @@ def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, s
         training.rows.assign(target=training.rows["need"]),
         Predictions(np.stack([need, np.zeros_like(need)], axis=1), estimator.held_out_, recipe.capabilities, threshold),
         options=EvaluationOptions(n_bootstrap=300, seed=recipe.seed),
+        about={"weak": recipe.weak_title, "strong": recipe.strong_title},
     )
     artifact = artifact_of(estimator, encoder, recipe, threshold, card=_card(training, recipe), metrics=compact_metrics(held_out))
     return TrainedRouter(artifact, held_out)
