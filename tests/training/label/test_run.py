@@ -195,10 +195,10 @@ def test_nobody_listens(prompts, make_config, run_label):
 
 
 def test_a_slow_answer_times_out_into_the_failure_list(server, prompts, make_config, run_label, tmp_path, lines):
-    server.reply = lambda request: time.sleep(0.6) if "+ 1?" in request["messages"][-1]["content"] else None
-    report = run_label(make_config(server.url, run={"timeout_s": 0.3}), prompts[:2])
+    server.reply = lambda request: time.sleep(3.0) if "+ 1?" in request["messages"][-1]["content"] else None
+    report = run_label(make_config(server.url, run={"timeout_s": 1.5}), prompts[:2])
     assert (report.answers, report.failures) == (2, 2)
-    assert "no answer within 0.3 s" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
+    assert "no answer within 1.5 s" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
 
 
 def test_an_answer_without_choices_is_a_failure(server, prompts, make_config, run_label):
