@@ -38,8 +38,23 @@ class Tally:
 
 def answer_key(config: LabelConfig, model: ModelSpec, prompt: LabelPrompt) -> Key:
     """Return the identity of the answer of a model to a prompt under the run's settings."""
-    max_tokens = prompt.max_tokens or int(config.run.max_tokens)
-    return prompt.prompt_id, prompt.hash, model.name, config.settings_hash(model, max_tokens, tools=bool(prompt.tools))
+    return prompt.prompt_id, prompt.hash, model.name, config.settings_hash(model, tools=bool(prompt.tools))
+
+
+def token_limit(config: LabelConfig, prompt: LabelPrompt) -> int:
+    """Return how many tokens an answer may have."""
+    return prompt.max_tokens or int(config.run.max_tokens)
+
+
+def stored_answer(config: LabelConfig, model: ModelSpec, prompt: LabelPrompt, store: JsonlStore) -> dict[str, Any] | None:
+    """Return the answer the store holds, unless it was cut at a lower token limit than the prompt allows now.
+
+    An answer that ended by itself stands under any limit, so that raising a limit asks again only for what was cut.
+    """
+    record = store.get(answer_key(config, model, prompt))
+    if record is None or (record["finish_reason"] == "length" and record.get("max_tokens", 0) < token_limit(config, prompt)):
+        return None
+    return record
 
 
 async def each(items: Sequence[Any], limit: int, work: Callable[[Any], Any]) -> None:
@@ -69,7 +84,7 @@ async def answer_all(
     tally: Tally,
 ) -> None:
     """Let one model answer every prompt that the store does not hold yet; ``tally`` counts along, also when this raises."""
-    missing = [prompt for prompt in prompts if answer_key(config, model, prompt) not in store]
+    missing = [prompt for prompt in prompts if stored_answer(config, model, prompt, store) is None]
     tally.wanted, tally.done = len(prompts), len(prompts) - len(missing)
     in_a_row = 0
 
@@ -77,7 +92,7 @@ async def answer_all(
         nonlocal in_a_row
         if tally.budget_reached:
             return
-        max_tokens = prompt.max_tokens or int(config.run.max_tokens)
+        max_tokens = token_limit(config, prompt)
         messages = build_messages(prompt, model.tool_mode)
         tools = prompt.tools if model.tool_mode == "native" else ()
         try:
@@ -102,7 +117,7 @@ async def answer_all(
             raise
         in_a_row = 0
         cost = ledger.settle(ticket, model, completion.prompt_tokens, completion.completion_tokens)
-        store.append(_record(answer_key(config, model, prompt), completion, cost))
+        store.append(_record(answer_key(config, model, prompt), max_tokens, completion, cost))
         tally.done += 1
         progress.advance()
 
@@ -115,12 +130,13 @@ def failure(stage: str, prompt: LabelPrompt, model: str, error: Exception) -> di
     return {"stage": stage, "prompt_id": prompt.prompt_id, "model": model, "error": str(error), "at": now()}
 
 
-def _record(key: Key, completion: Completion, cost: float) -> dict[str, Any]:
+def _record(key: Key, max_tokens: int, completion: Completion, cost: float) -> dict[str, Any]:
     return {
         **dict(zip(ANSWER_KEY, key, strict=True)),
         "text": completion.text,
         "tool_calls": [dict(call) for call in completion.tool_calls],
         "finish_reason": completion.finish_reason,
+        "max_tokens": max_tokens,
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,
         "cost_usd": cost,

@@ -133,14 +133,13 @@ class LabelConfig:
         """The judge, if one is configured."""
         return self.by_role("judge")
 
-    def settings_hash(self, model: ModelSpec, max_tokens: int, *, tools: bool) -> str:
-        """Identify everything but the prompt that an answer depends on."""
+    def settings_hash(self, model: ModelSpec, *, tools: bool) -> str:
+        """Identify everything but the prompt and its token limit that an answer depends on."""
         return digest(
             {
                 "model": model.model,
                 "temperature": self.run.temperature,
                 "seed": self.run.seed,
-                "max_tokens": max_tokens,
                 "tool_mode": model.tool_mode if tools else None,
                 "extra_body": dict(model.extra_body),
             }

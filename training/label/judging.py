@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from training.label.answering import MAX_FAILURES_IN_A_ROW, Tally, answer_key, each, failure, now
+from training.label.answering import MAX_FAILURES_IN_A_ROW, Tally, each, failure, now, stored_answer
 from training.label.budget import BudgetReached, Ledger
 from training.label.client import ChatClient, EndpointError, EndpointUnusable
 from training.label.config import LabelConfig, ModelSpec
@@ -58,7 +58,7 @@ def questions(config: LabelConfig, judge: ModelSpec, prompts: Sequence[LabelProm
         if not needs_judge(config, prompt):
             continue
         for other in others:
-            records = [answers.get(answer_key(config, model, prompt)) for model in (strong, other)]
+            records = [stored_answer(config, model, prompt, answers) for model in (strong, other)]
             if records[0] is None or records[1] is None:
                 continue
             one, two = answer_of(records[0]), answer_of(records[1])

@@ -16,7 +16,7 @@ import pandas as pd
 
 from router.errors import LabelError
 from router.files.atomic import write_atomically
-from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, answer_key, now
+from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, now, stored_answer
 from training.label.budget import Ledger
 from training.label.client import ChatClient
 from training.label.config import LabelConfig, ModelSpec
@@ -138,7 +138,7 @@ class LabelRun:
         found = {}
         for prompt in self.prompts:
             for model in self.config.answering:
-                record = self.answers.get(answer_key(self.config, model, prompt))
+                record = stored_answer(self.config, model, prompt, self.answers)
                 if record is not None:
                     found[prompt.prompt_id, model.name] = record
         return found

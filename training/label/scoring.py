@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from training.label.answering import answer_key
+from training.label.answering import stored_answer
 from training.label.code import outside_fences
 from training.label.config import LabelConfig
 from training.label.graders import GRADER_VERSION, Answer, grade
@@ -57,7 +57,7 @@ def grade_all(config: LabelConfig, prompts: Sequence[LabelPrompt], answers: Json
         if prompt.grader["kind"] == "judge":
             continue
         for model in config.answering:
-            record = answers.get(answer_key(config, model, prompt))
+            record = stored_answer(config, model, prompt, answers)
             if record is not None:
                 answer = answer_of(record)
                 about = [GRADER_VERSION, dict(prompt.grader), prompt.language, answer_digest(answer), answer.finish_reason]

@@ -18,6 +18,7 @@ class FakeServer:
     def __init__(self, answer: Callable[[dict[str, Any]], str] = lambda request: "42") -> None:
         self.answer = answer
         self.reply: Callable[[dict[str, Any]], tuple[int, str, str] | None] = lambda request: None
+        self.finish_reason: Callable[[dict[str, Any]], str] = lambda request: "stop"
         self.delay_s = 0.0
         self.requests: list[dict[str, Any]] = []
         self.busy = self.most_busy = 0
@@ -64,7 +65,7 @@ class FakeServer:
     def completion(self, request: dict[str, Any]) -> dict[str, Any]:
         message = {"role": "assistant", "content": self.answer(request)}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason(request)}
         return {"id": "x", "object": "chat.completion", "created": 0, "model": request["model"], "choices": [choice], "usage": usage}
 
     def close(self) -> None:

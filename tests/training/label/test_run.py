@@ -80,6 +80,33 @@ def test_a_reworded_prompt_is_asked_anew_and_a_regraded_one_is_not(server, promp
     assert len(server.requests) == asked + 2
 
 
+def test_a_higher_token_limit_asks_again_only_for_what_was_cut(server, prompts, make_config, run_label, tmp_path):
+    from dataclasses import replace
+
+    config = make_config(server.url)
+    server.finish_reason = lambda request: "length" if request["model"] == "big" and request["max_tokens"] < 20 else "stop"
+    run_label(config, prompts)
+    asked = len(server.requests)
+    run_label(config, prompts)
+    assert len(server.requests) == asked  # under the same limit a cut answer stands
+    report = run_label(config, [replace(prompt, max_tokens=64) for prompt in prompts])
+    again = server.requests[asked:]
+    assert {(request["model"], request["max_tokens"]) for request in again} == {("big", 64)}
+    assert (len(again), report.answers) == (6, 12)
+    card = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert card["answers"]["big"]["cut_at_token_limit"] == 0
+
+
+def test_an_answer_that_was_cut_at_a_lower_limit_counts_as_missing(server, prompts, make_config, run_label):
+    from dataclasses import replace
+
+    config = make_config(server.url)
+    server.finish_reason = lambda request: "length"
+    run_label(config, prompts)
+    report = run_label(config, [replace(prompts[0], max_tokens=64), *prompts[1:]], stages=("grade",))
+    assert (report.answers, report.answers_wanted) == (10, 12)
+
+
 @pytest.mark.parametrize("tail", [b'{"prompt_id": "n5", "prom', b'{"prompt_id": "n5", "text": "\xe4\xb8'])
 def test_a_torn_last_line_costs_one_answer(tail, server, prompts, make_config, run_label, tmp_path):
     config = make_config(server.url)
