@@ -13,6 +13,7 @@ import resource
 import subprocess
 import sys
 import time
+from typing import Any
 
 TOKENS = (20, 200, 2_000, 32_000)
 CHARACTERS_PER_TOKEN = 3.6
@@ -37,7 +38,7 @@ def percentile(times: list[float], share: float) -> float:
     return sorted(times)[min(len(times) - 1, int(share * len(times)))] * 1e3
 
 
-def measure(name: str) -> dict[str, object]:
+def measure(name: str) -> dict[str, Any]:
     """Load time, memory and latency of one encoder in this process."""
     from router.files.encoders import load_encoder
 
@@ -59,18 +60,18 @@ def measure(name: str) -> dict[str, object]:
     return {"encoder": name, "load_s": loaded, "peak_rss_mb": memory, "latency": rows}
 
 
-def measure_apart(name: str) -> dict[str, object]:
+def measure_apart(name: str) -> dict[str, Any]:
     """The same in a fresh process with one thread."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     command = [sys.executable, __file__, "--one", name]
     result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if result.returncode:
         raise SystemExit(f"error: {name}: {result.stderr.strip().splitlines()[-1]}")
-    measured: dict[str, object] = json.loads(result.stdout)
+    measured: dict[str, Any] = json.loads(result.stdout)
     return measured
 
 
-def print_table(results: list[dict[str, object]]) -> None:
+def print_table(results: list[dict[str, Any]]) -> None:
     """For people; ``x`` is the time relative to the first encoder."""
     first = {row["tokens"]: row["p50_ms"] for row in results[0]["latency"]}
     for result in results:
