@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from router.errors import InvalidInput
-from training.tables import Table, near_names, optional, read_table, require_columns, require_text
+from training.tables import Table, near_names, optional, read_table, refuse_duplicates, require_columns, require_text
 
 REQUIRED: Final = ("source", "prompt_id", "model", "score_kind", "score")
 KEY: Final = ["source", "prompt_id", "model", "score_kind"]
@@ -38,12 +39,11 @@ def load_outcomes(path: Path | str) -> pd.DataFrame:
 def check_outcomes(table: Table, *, name: str = "outcomes") -> pd.DataFrame:
     """Check a table in the canonical format; see :func:`load_outcomes`."""
     require_columns(table, name, REQUIRED)
+    table = replace(table, frame=table.frame.assign(**{column: require_text(table, column) for column in KEY}))
+    refuse_duplicates(table, KEY, "average repeated answers, or name judges apart")
     frame = table.frame.copy()
-    for column in KEY:
-        frame[column] = require_text(table, column)
     frame["score"] = _numbers(table, "score", highest=1.0)
     frame["cost_usd"] = _numbers(table, "cost_usd", highest=math.inf) if "cost_usd" in frame else math.nan
-    _refuse_duplicates(frame, table)
     return frame[[*REQUIRED, "cost_usd", *(column for column in frame.columns if column not in (*REQUIRED, "cost_usd"))]]
 
 
@@ -215,17 +215,6 @@ def _numbers(table: Table, column: str, *, highest: float) -> pd.Series[Any]:
         shown = repr(value.item() if isinstance(value, np.generic) else value)
         raise InvalidInput(f"{table.where(row)}: column {column!r} is {shown} for {key}; {allowed} is needed{more}")
     return numbers
-
-
-def _refuse_duplicates(frame: pd.DataFrame, table: Table) -> None:
-    twice = frame.duplicated(KEY).to_numpy()
-    if twice.any():
-        row = int(twice.argmax())
-        key = frame.loc[row, KEY]
-        first = int((frame[KEY] == key).all(axis=1).to_numpy().argmax())
-        raise InvalidInput(
-            f"{table.where(row)}: {', '.join(key)} stands already at {table.where(first)}; average repeated answers, or name judges apart"
-        )
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:

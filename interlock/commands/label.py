@@ -11,7 +11,10 @@ from router.errors import LabelError, RouterError
 
 
 def label(
-    prompts: Annotated[Path, typer.Argument(help="Prompts: a .jsonl file, a folder of them, or a .parquet file.")],
+    prompts: Annotated[
+        Path,
+        typer.Argument(help="Prompts (docs/data-format.md): a JSONL or Parquet file, or a folder with prompts.parquet or of JSONL files."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")] = Path("label-run"),
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="label.toml with [[models]], [run], [budget], [quality_weights].")

@@ -60,8 +60,8 @@ def test_reads_jsonl_and_parquet_alike(tmp_path: Path) -> None:
         (row("p2", "m", "0.5"), r"o\.jsonl:2: column 'score' is '0\.5' "),
         (row("p2", "m", True), r"o\.jsonl:2: column 'score' is True "),
         (row("p2", "m", 0.5, cost_usd=-1), r"o\.jsonl:2: column 'cost_usd' is -1 .*a finite number from 0"),
-        (row("p2", "", 0.5), r"o\.jsonl:2: column 'model' is ''"),
-        (row("p1", "m", 0.5), r"o\.jsonl:2: own, p1, m, exact stands already at o\.jsonl:1"),
+        (row("p2", "", 0.5), r"o\.jsonl:2: column 'model' is empty"),
+        (row("p1", "m", 0.5), r"o\.jsonl:2: source 'own', prompt_id 'p1', model 'm', score_kind 'exact' stands already at o\.jsonl:1"),
     ],
 )
 def test_refuses_a_bad_row_in_one_line_that_names_it(tmp_path: Path, bad: dict[str, Any], message: str) -> None:

@@ -211,7 +211,7 @@ def test_languagebench_as_json(tmp_path: Path) -> None:
     ("name", "rows", "message"),
     [
         ("routellm", [{"prompt": "x", "score": 1}], "column 'mixtral_score' is missing, there are prompt, score"),
-        ("routellm", [{"prompt": "x", "mixtral_score": 6}], r"t\.jsonl row 1: column 'mixtral_score' is 6; a number from 1 to 5 is needed"),
+        ("routellm", [{"prompt": "x", "mixtral_score": 6}], r"t\.jsonl:1: column 'mixtral_score' is 6; a number from 1 to 5 is needed"),
         ("routellm", [{"prompt": None, "mixtral_score": 1}], r"no row can be used \(1 without prompt or score\)"),
         (
             "lmarena",
