@@ -82,8 +82,7 @@ def complete_prompts(table: Table, *, name: str = "prompts", source: str | None 
     frame["turns"], frame["tools"], conversations = read_turns(table)
     frame["n_turns"] = [len(conversation.user_texts) for conversation in conversations]
     frame["grader"] = json_column(table, "grader", dict)
-    given = read_languages(table)
-    frame["language"] = [tag or _identify(conversation) for tag, conversation in zip(given, conversations, strict=True)]
+    frame["language"] = [tag or _identify(turns) for tag, turns in zip(read_languages(table), conversations, strict=True)]
     frame["family"] = [_family(language, given) for language, given in zip(frame["language"], frame["family"], strict=True)]
     frame["group"] = [_group(row) for row in frame[["source", "prompt_id", "category", "group"]].to_dict("records")]
     return frame[[*COLUMNS, *(column for column in frame.columns if column not in COLUMNS)]]

@@ -51,11 +51,13 @@ def label(
     Example: interlock label prompts/ --weak-url http://127.0.0.1:8081/v1 --weak-model small
     --strong-url http://127.0.0.1:8082/v1 --strong-model large --out runs/first
     """
+    from router.files.atomic import require_writable
     from training.label.config import LabelConfig, load_config, override
     from training.label.prompts import load_prompts
     from training.label.run import STAGES, LabelRun
 
     try:
+        require_writable(out)
         chosen = [name for name, on in (("answer", answer_only), ("judge", judge_only), ("grade", grade_only)) if on]
         if len(chosen) > 1:
             raise LabelError(f"--{chosen[0]}-only and --{chosen[1]}-only exclude each other; give one")

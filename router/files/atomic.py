@@ -40,18 +40,41 @@ def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def require_replaceable(folder: Path, marker: str, what: str) -> None:
-    """Refuse to replace a folder that holds anything but an earlier ``what``, known by its file ``marker``.
+def require_writable(folder: Path) -> None:
+    """Refuse an output folder that cannot be made or written to, before any work is done for it. Nothing is left behind.
 
     Raises
     ------
     InvalidInput
-        The path is a file, or a folder of other files.
+        The path, or one above it, is a file; or the nearest folder that there is may not be written to.
     """
-    if folder.is_file():
-        raise InvalidInput(f"output {folder} is a file: name a folder")
+    nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if not nearest.is_dir():
+        raise InvalidInput(f"output {folder}{'' if nearest == folder else f': {nearest}'} is a file: name a folder")
+    try:
+        # The name is part of what may be refused: it can be too long.
+        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise InvalidInput(
+            f"output {folder} cannot be written in {nearest} ({error.strerror}): name another folder, or change its permissions"
+        ) from error
+
+
+def require_replaceable(folder: Path, marker: str, what: str) -> None:
+    """Refuse to replace a folder that holds anything but an earlier ``what``, known by its file ``marker``, or that cannot be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        The path is a file, a folder of other files, one that cannot be renamed, or one below which nothing can be written.
+    """
+    require_writable(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / marker).is_file():
         raise InvalidInput(f"output {folder} holds other files: name a new or empty folder, or one of an earlier {what}")
+    if os.path.ismount(folder) or Path.cwd().is_relative_to(folder.resolve()):
+        why = "a mount point" if os.path.ismount(folder) else "the folder you are in"
+        raise InvalidInput(f"output {folder} is {why}, which cannot be replaced: name a folder inside it")
+    require_writable(folder.parent)
 
 
 def replace_folder(staging: Path, folder: Path) -> None:
