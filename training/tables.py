@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from router.errors import InvalidInput
-from router.files.atomic import write_atomically
+from router.files.atomic import write_together
 
 JSONL_SUFFIXES: Final = (".jsonl", ".ndjson")
 
@@ -176,13 +176,20 @@ def near_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return list(dict.fromkeys(ordered))[:count]
 
 
-def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    """Write a frame whole or not at all; lists and dictionaries become JSON text."""
+def write_tables(folder: Path, frames: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write ``<name>.parquet`` for every frame, all of them or none."""
+    write_together(folder, {f"{name}.parquet": _parquet_bytes(frame) for name, frame in frames.items()})
+    return [folder / f"{name}.parquet" for name in frames]
+
+
+def _parquet_bytes(frame: pd.DataFrame) -> bytes:
+    """Parquet with lists and objects as JSON text."""
     copy = frame.copy()
     for column in copy.columns:
         if any(isinstance(value, list | dict | tuple) for value in copy[column]):
             copy[column] = [None if is_missing(v) else json.dumps(v, ensure_ascii=False) for v in copy[column]]
-    write_atomically(path, copy.to_parquet(index=False, compression="zstd"))
+    data: bytes = copy.to_parquet(index=False, compression="zstd")
+    return data
 
 
 def _as_text(value: object) -> str | None:

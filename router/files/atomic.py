@@ -27,6 +27,38 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
+def write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
+    """Write files of a folder all or none: every one is on disk before the first takes its place, and other files stay.
+
+    What stood there is moved out before anything new is moved in, so that not even a crash leaves old beside new.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in parts:
+        if (folder / name).is_dir():
+            raise InvalidInput(f"output {folder / name} is a folder, and a file is written there: move it, or name another folder")
+    staging = Path(tempfile.mkdtemp(dir=folder, prefix=".new."))
+    old = staging / "old"
+    try:
+        old.mkdir()
+        for name, data in parts.items():
+            write_atomically(staging / name, data)
+        try:
+            for name in parts:
+                if (folder / name).exists():
+                    os.replace(folder / name, old / name)
+            for name in parts:
+                os.replace(staging / name, folder / name)
+        except BaseException:
+            for name in parts:
+                if (old / name).exists():
+                    os.replace(old / name, folder / name)
+                elif not (staging / name).exists():
+                    (folder / name).unlink()
+            raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
 def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
     """Write a folder of files and put it in place with one rename; what stood there before is gone only after that."""
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import pytest
 
 from router.errors import InvalidInput
 from training.prompts import COLUMNS, load_prompts, to_conversation, to_conversations
-from training.tables import write_parquet
+from training.tables import write_tables
 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
 
@@ -44,7 +44,7 @@ def test_english_is_apart_from_germanic_whatever_the_table_says(tmp_path: Path) 
 def test_parquet_jsonl_and_folder_give_the_same(tmp_path: Path) -> None:
     rows = [row(category="x", tools=[TOOL], grader={"kind": "numeric", "answer": 3}), row("b", "Zeg eens iets.", group="g")]
     lines = load_prompts(write(tmp_path / "p.jsonl", rows))
-    write_parquet(tmp_path / "prompts.parquet", lines)
+    write_tables(tmp_path, {"prompts": lines})
     pd.testing.assert_frame_equal(load_prompts(tmp_path / "prompts.parquet"), lines)
     pd.testing.assert_frame_equal(load_prompts(tmp_path), lines)
     folder = tmp_path / "by-language"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +259,14 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
     prompts, outcomes = write_converted(converted, tmp_path / "out")
     pd.testing.assert_frame_equal(load_prompts(prompts), converted.prompts)
     pd.testing.assert_frame_equal(load_outcomes(outcomes), converted.outcomes)
+
+
+def test_both_tables_are_written_or_neither(tmp_path: Path) -> None:
+    converted = convert("lmarena", parquet(tmp_path / "t.parquet", ARENA_140K))
+    unwritable = replace(converted, outcomes=converted.outcomes.assign(note=[object()] * len(converted.outcomes)))
+    with pytest.raises(Exception, match="Could not convert"):
+        write_converted(unwritable, tmp_path / "out")
+    assert not list(tmp_path.glob("out/*"))
 
 
 def test_command_line_converts_and_checks(tmp_path: Path) -> None:

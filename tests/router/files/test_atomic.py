@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from router.errors import InvalidInput
-from router.files.atomic import require_replaceable, require_writable
+from router.files.atomic import require_replaceable, require_writable, write_together
 
 ABOVE = ("report", "runs/report", "a/b/c/report")
 
@@ -55,3 +55,38 @@ def test_a_folder_that_cannot_be_renamed_is_not_replaced(tmp_path: Path, monkeyp
     with pytest.raises(InvalidInput, match="volume is a mount point, which cannot be replaced: name a folder inside it"):
         require_replaceable(tmp_path / "volume", "results.json", "evaluation")
     require_replaceable(tmp_path / "volume" / "report", "results.json", "evaluation")
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_files_change_together_and_others_stay(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_bytes(b"mine")
+    (tmp_path / "b").write_bytes(b"old")
+    write_together(tmp_path, {"a": b"1", "b": b"2"})
+    assert read_all(tmp_path) == {"notes.txt": b"mine", "a": b"1", "b": b"2"}
+
+
+@pytest.mark.parametrize("call", range(5))
+def test_an_interruption_anywhere_leaves_the_old_files(call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renames in order: two files into the staging folder, one old file out, two new ones in."""
+    (tmp_path / "b").write_bytes(b"old")
+    replace, calls = os.replace, iter(range(100))
+
+    def interrupted(source: Path, target: Path) -> None:
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_together(tmp_path, {"a": b"1", "b": b"2"})
+    assert read_all(tmp_path) == {"b": b"old"}
+
+
+def test_a_folder_in_the_place_of_a_file_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    with pytest.raises(InvalidInput, match=r"b is a folder, and a file is written there"):
+        write_together(tmp_path, {"a": b"1", "b": b"2"})
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
