@@ -73,7 +73,7 @@ def complete_prompts(table: Table, *, name: str = "prompts", source: str | None 
         table = replace(table, frame=table.frame.assign(source=values.where(values.notna(), source)))
     if "source" not in table.frame:
         raise InvalidInput(f"{name}: column 'source' is missing; add it, or name one source for all rows (option --source)")
-    require_columns(table, name, REQUIRED)
+    require_columns(table.frame, name, REQUIRED)
     table = replace(table, frame=table.frame.assign(**{column: require_text(table, column) for column in ("source", "prompt_id")}))
     refuse_duplicates(table, ("source", "prompt_id"), "ids are unique within a source")
     frame = table.frame.copy()

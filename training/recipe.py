@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from router.errors import InvalidInput
+from router.nearest import unknown_name
 from router.requirements import CAPABILITIES
 from router.text import TextBudget
 from training.targets import TargetMapping
@@ -173,4 +174,4 @@ def _known(where: str, raw: object, allowed: set[str] | frozenset[str]) -> None:
         raise InvalidInput(f"{where} is a {type(raw).__name__}, not a table")
     for key in raw:
         if key not in allowed:
-            raise InvalidInput(f"{where}: unknown field {key!r}; allowed are {', '.join(sorted(allowed))}")
+            raise InvalidInput(f"{where}: {unknown_name('field', str(key), sorted(allowed))}")

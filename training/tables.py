@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ import pandas as pd
 
 from router.errors import InvalidInput
 from router.files.atomic import write_together
+from router.nearest import did_you_mean
 
 JSONL_SUFFIXES: Final = (".jsonl", ".ndjson")
 
@@ -59,13 +59,12 @@ def read_table(path: Path, stem: str) -> Table:
     return Table(frame.reset_index(drop=True), tuple(places))
 
 
-def require_columns(table: Table, name: str, required: Sequence[str]) -> None:
-    """Refuse a table that lacks a column, saying which there are and which was probably meant."""
-    present = [str(column) for column in table.frame.columns]
+def require_columns(frame: pd.DataFrame, name: str, required: Sequence[str]) -> None:
+    """Refuse a frame that lacks a column, saying which there are and which was probably meant."""
+    present = [str(column) for column in frame.columns]
     for column in required:
         if column not in present:
-            near = difflib.get_close_matches(column, present, n=1, cutoff=0.7)
-            hint = f"; is {near[0]!r} meant?" if near else ""
+            hint = did_you_mean(column, present)
             raise InvalidInput(f"{name}: column {column!r} is missing, there are {', '.join(present) or 'none'}{hint}")
 
 
@@ -165,17 +164,6 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def near_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Known names that ``name`` may have been meant for, closest first; compared without case and punctuation."""
-    plain = {other: _plain(other) for other in known}
-    wanted = _plain(name)
-    inside = [other for other, text in plain.items() if min(len(wanted), len(text)) > 2 and (wanted in text or text in wanted)]
-    inside.sort(key=lambda other: (abs(len(plain[other]) - len(wanted)), other))
-    close = difflib.get_close_matches(wanted, list(plain.values()), n=count, cutoff=0.6)
-    ordered = inside + [other for text in close for other, have in plain.items() if have == text]
-    return list(dict.fromkeys(ordered))[:count]
-
-
 def write_tables(folder: Path, frames: Mapping[str, pd.DataFrame]) -> list[Path]:
     """Write ``<name>.parquet`` for every frame, all of them or none."""
     write_together(folder, {f"{name}.parquet": _parquet_bytes(frame) for name, frame in frames.items()})
@@ -198,10 +186,6 @@ def _as_text(value: object) -> str | None:
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)
     return None
-
-
-def _plain(name: str) -> str:
-    return "".join(character for character in name.casefold() if character.isalnum())
 
 
 def _files(path: Path, stem: str) -> list[Path]:

@@ -135,7 +135,7 @@ def test_a_prompt_of_a_megabyte(tmp_path: Path) -> None:
         ([row(prompt_id="")], r"p\.jsonl:1: column 'prompt_id' is empty; a non-empty text is needed"),
         ([row(), row("b", category=3)], r"p\.jsonl:2: column 'category' is 3; a text or nothing is allowed"),
         ([row(tools="x")], r"p\.jsonl:1: column 'tools' is not JSON"),
-        ([{"source": "own", "promptid": "a", "turns": []}], r"column 'prompt_id' is missing, there are .*; is 'promptid' meant\?"),
+        ([{"source": "own", "promptid": "a", "turns": []}], r"column 'prompt_id' is missing, there are .*; did you mean 'promptid'"),
         ([{"prompt_id": "a", "turns": []}], r"column 'source' is missing; add it, or name one source for all rows"),
         ([[1]], r"p\.jsonl:1: a list; one JSON object a line is needed"),
     ],

@@ -248,7 +248,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes) -> None:
 def test_registry_names_what_there_is(tmp_path: Path) -> None:
     assert set(SOURCES) == {"routellm", "routerbench", "lmarena", "helpsteer3", "languagebench"}
     assert all(source.url.startswith("https://") and source.columns and source.scores for source in SOURCES.values())
-    with pytest.raises(InvalidInput, match=r"unknown data set 'lmarna': .* is 'lmarena' meant"):
+    with pytest.raises(InvalidInput, match=r"unknown data set 'lmarna': .* did you mean 'lmarena'"):
         convert("lmarna", tmp_path)
     with pytest.raises(InvalidInput, match="no such file"):
         convert("lmarena", tmp_path / "t.parquet")

@@ -9,6 +9,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, SchemaError
 
 from router.errors import InvalidInput
+from router.nearest import unknown_name
 
 # kind -> (required fields, optional fields)
 GRADER_FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -29,7 +30,7 @@ def check_grader(grader: Any, where: str, tools: Sequence[Mapping[str, Any]] = (
         raise InvalidInput(f"{where}: grader is {grader!r}; expected an object with a kind")
     kind = grader.get("kind")
     if not isinstance(kind, str) or kind not in GRADER_FIELDS:
-        raise InvalidInput(f"{where}: unknown grader kind {kind!r}; allowed: {', '.join(GRADER_FIELDS)}")
+        raise InvalidInput(f"{where}: {unknown_name('grader kind', str(kind), GRADER_FIELDS)}")
     required, optional = GRADER_FIELDS[kind]
     for name in required:
         if name not in grader:
@@ -38,7 +39,7 @@ def check_grader(grader: Any, where: str, tools: Sequence[Mapping[str, Any]] = (
     given = {str(name): value for name, value in grader.items() if value is not None or name in required}
     unknown = sorted(set(given) - {"kind", *required, *optional})
     if unknown:
-        raise InvalidInput(f"{where}: grader {kind!r} has unknown field {unknown[0]!r}; allowed: {', '.join(required + optional)}")
+        raise InvalidInput(f"{where}: grader {kind!r}: {unknown_name('field', unknown[0], required + optional)}")
     if problem := _CHECKS[kind](given, tools):
         raise InvalidInput(f"{where}: grader {kind!r}: {problem}")
     return given

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from router.errors import InvalidInput
+from router.nearest import unknown_name
 from training.label.grader_specs import check_grader
 from training.prompts import canonical_names, read_languages, read_turns
 from training.tables import Table, json_column, optional, optional_text, plain, read_table, refuse_duplicates, require_columns, require_text
@@ -75,7 +76,7 @@ def label_prompts(table: Table, *, name: str = "prompts") -> list[LabelPrompt]:
     """Check a table in the canonical format; see :func:`load_prompts`."""
     table = canonical_names(table)
     _refuse_unknown(table)
-    require_columns(table, name, ("prompt_id", "turns"))
+    require_columns(table.frame, name, ("prompt_id", "turns"))
     table = replace(table, frame=table.frame.assign(prompt_id=require_text(table, "prompt_id")))
     refuse_duplicates(table, ("prompt_id",), "ids are unique within a labelling run, whatever the source")
     turns, tools, _ = read_turns(table)
@@ -102,7 +103,7 @@ def _refuse_unknown(table: Table) -> None:
         if column not in (*FIELDS, *IGNORED_FIELDS):
             used = optional(table.frame, column).notna().to_numpy()
             if used.any():
-                raise InvalidInput(f"{table.where(int(used.argmax()))}: unknown field {column!r}; allowed are {', '.join(FIELDS)}")
+                raise InvalidInput(f"{table.where(int(used.argmax()))}: {unknown_name('field', str(column), FIELDS)}")
 
 
 def _token_limits(table: Table) -> list[int | None]:

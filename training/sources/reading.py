@@ -30,7 +30,7 @@ def read_rows(path: Path, required: Sequence[str], suffixes: Sequence[str] = SUF
     if frame.empty:
         raise InvalidInput(f"{path}: no rows; at least one is needed")
     table = Table(frame, tuple(line_runs(0, path.name, len(frame), lines)))
-    require_columns(table, str(path), required)
+    require_columns(frame, str(path), required)
     for row, values in enumerate(frame.to_dict("records")):
         yield table.where(row), {str(name): None if _absent(value) else plain(value) for name, value in values.items()}
 

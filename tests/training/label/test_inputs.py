@@ -92,7 +92,7 @@ def test_a_plain_table_of_questions_is_enough(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompt": "x"}, "x.jsonl:1: unknown field 'prompt'; allowed are prompt_id, turns, language"),
+        ({"prompt": "x"}, "x.jsonl:1: unknown field 'prompt': there are prompt_id, turns, language"),
         ({"messages": None}, "column 'turns' is missing, there are prompt_id, language"),
         ({"prompt_id": None}, "column 'prompt_id' is missing"),
         ({"prompt_id": True}, "x.jsonl:1: column 'prompt_id' is True; a non-empty text is needed"),
@@ -115,12 +115,12 @@ def test_a_plain_table_of_questions_is_enough(tmp_path):
         ({"grader": "numeric"}, "x.jsonl:1: column 'grader' is not JSON"),
         (
             {"grader": {"kind": "regex"}},
-            "unknown grader kind 'regex'; allowed: numeric, exact, contains, choice, json, tool_call, unit_tests, judge",
+            "unknown grader kind 'regex': there are numeric, exact, contains, choice, json, tool_call, unit_tests, judge",
         ),
         ({"grader": {"kind": ["numeric"]}}, "unknown grader kind"),
         ({"grader": {"kind": "numeric"}}, "grader 'numeric' lacks 'answer'"),
         ({"grader": {"kind": "numeric", "answer": "4"}}, "answer is '4'; expected a number"),
-        ({"grader": {"kind": "numeric", "answer": 4, "tol": 1}}, "unknown field 'tol'; allowed: answer, tolerance"),
+        ({"grader": {"kind": "numeric", "answer": 4, "tol": 1}}, "unknown field 'tol': there are answer, tolerance"),
         ({"grader": {"kind": "exact", "answers": "x"}}, "answers must be a non-empty list of strings"),
         ({"grader": {"kind": "contains", "all": ["x"]}}, "all must be a non-empty list of lists"),
         ({"grader": {"kind": "choice", "answer": "E", "options": ["A", "B"]}}, "answer 'E' is not among options A, B"),
@@ -171,7 +171,7 @@ MODELS = [
         ({"models": [MODELS[0], {**MODELS[1], "name": "big"}]}, "model name 'big' is used twice"),
         ({"models": [{**MODELS[0], "role": "boss"}]}, "role 'boss' is unknown; allowed: weak, strong, pool, judge"),
         ({"models": [{**MODELS[0], "base_url": "localhost:80"}]}, "base_url 'localhost:80' is not a URL"),
-        ({"models": [{**MODELS[0], "url": "x"}]}, "unknown setting 'url'; allowed: name, role, base_url"),
+        ({"models": [{**MODELS[0], "url": "x"}]}, "unknown setting 'url': there are name, role, base_url"),
         ({"models": [{**MODELS[0], "tool_mode": "auto"}]}, "tool_mode 'auto' is unknown; allowed: native, prompt"),
         ({"models": [{**MODELS[0], "concurrency": 0}]}, "concurrency is 0"),
         ({"models": [{**MODELS[0], "price_in_per_mtok": -1}]}, "price_in_per_mtok is -1"),
@@ -179,7 +179,7 @@ MODELS = [
         ({"models": MODELS, "run": {"retries": "many"}}, "retries is 'many'; allowed: a number"),
         ({"models": MODELS, "budget": {"usd": -1}}, "usd is -1; allowed: a number from 0"),
         ({"models": MODELS, "prompts": {"source": 3}}, "source is 3; expected a non-empty string"),
-        ({"models": MODELS, "quality_weights": {"style": 1}}, "unknown dimension 'style'; allowed: correctness"),
+        ({"models": MODELS, "quality_weights": {"style": 1}}, "unknown dimension 'style': there are correctness"),
         ({"models": MODELS, "quality_weights": {"clarity": 0}}, "all weights are 0"),
     ],
 )
