@@ -19,6 +19,7 @@ from router.types import Conversation
 from training import metrics
 from training.baselines import Policy, baseline_policies
 from training.bootstrap import MIN_ROWS, Array, Estimate, Key, Statistic, estimate, group_index
+from training.pairs import ROW_COLUMNS
 from training.predictions import Predictions, Route, predict_pair
 from training.prompts import to_conversations
 from training.sweep import curves, listed_taus
@@ -37,19 +38,7 @@ METRICS: Final[Mapping[str, str]] = {
 }
 """Name and title of every metric."""
 SLICES: Final = ("pooled", "source", "family", "capability")
-_COLUMNS: Final = (
-    "source",
-    "prompt_id",
-    "language",
-    "family",
-    "capability",
-    "group",
-    "weak",
-    "strong",
-    "weak_cost_usd",
-    "strong_cost_usd",
-    "tokens",
-)
+_NEEDED: Final = tuple(column for column in ROW_COLUMNS if column != "score_kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +160,9 @@ def evaluate_predictions(
 
 
 def _checked(rows: pd.DataFrame, predictions: Predictions) -> pd.DataFrame:
-    missing = [column for column in _COLUMNS if column not in rows]
+    missing = [column for column in _NEEDED if column not in rows]
     if missing:
-        raise InvalidInput(f"the evaluation rows lack column {missing[0]!r}: {', '.join(_COLUMNS)} are needed")
+        raise InvalidInput(f"the evaluation rows lack column {missing[0]!r}: {', '.join(_NEEDED)} are needed")
     if rows.empty:
         raise InvalidInput("there is no prompt that both models answered: nothing to evaluate")
     if len(rows) != len(predictions.shortfall):
