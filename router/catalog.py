@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.errors import CatalogError
+from router.nearest import unknown_name
 from router.types import MODALITIES, Modality
 
 CATALOG_FORMAT: Final = 1
@@ -108,7 +108,7 @@ class ModelCatalog:
         for model in self.models:
             if model.name == name:
                 return model
-        raise CatalogError(unknown_model(name, self.names))
+        raise CatalogError(unknown_name("model", name, self.names))
 
     def __contains__(self, name: object) -> bool:
         return any(model.name == name for model in self.models)
@@ -165,17 +165,6 @@ class ModelCatalog:
         catalog = cls(tuple(_profile(str(name), entry, capabilities) for name, entry in models.items()))
         _check_benchmarks_exist(capabilities, catalog.models)
         return catalog
-
-
-def unknown_model(name: str, known: Sequence[str]) -> str:
-    """One line for a model that is not there, with the nearest names."""
-    return _unknown("model", name, known)
-
-
-def _unknown(what: str, name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {name!r}: there are {', '.join(known)}{hint}"
 
 
 _CATALOG_KEYS: Final = frozenset({"format", "updated", "capabilities", "benchmarks", "models", "notes"})
@@ -284,13 +273,13 @@ def _check_benchmarks_exist(capabilities: Mapping[str, Mapping[str, float]], mod
     for capability, weights in capabilities.items():
         missing = next((name for name in weights if name not in known), None)
         if missing is not None and known:
-            raise CatalogError(f"capability {capability!r}: {_unknown('benchmark', missing, sorted(known))}")
+            raise CatalogError(f"capability {capability!r}: {unknown_name('benchmark', missing, sorted(known))}")
 
 
 def _known_keys(where: str, raw: Mapping[str, Any], allowed: frozenset[str]) -> None:
     for key in raw:
         if key not in allowed:
-            raise CatalogError(f"{where}: {_unknown('field', str(key), sorted(allowed))}")
+            raise CatalogError(f"{where}: {unknown_name('field', str(key), sorted(allowed))}")
 
 
 def _given(raw: Mapping[str, Any], key: str, default: object) -> object:

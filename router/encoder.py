@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from router.errors import EncoderError
+from router.nearest import unknown_name
 
 EncoderKind = Literal["fast", "full", "sentence"]
 ENCODER_KINDS: tuple[str, ...] = get_args(EncoderKind)
@@ -78,7 +79,7 @@ class EncoderSpec:
                 raise EncoderError(f"encoder spec field {field!r} is {values.get(field)!r}; expected {kind.__name__}")
         unknown = sorted(set(values) - set(wanted))
         if unknown:
-            raise EncoderError(f"encoder spec has unknown field {unknown[0]!r}; known: {', '.join(wanted)}")
+            raise EncoderError(f"encoder spec: {unknown_name('field', unknown[0], wanted)}")
         return cls(**values)  # type: ignore[arg-type]
 
 

@@ -26,4 +26,4 @@ class EncoderError(RouterError):
 
 
 class LabelError(RouterError):
-    """Labelling cannot start or go on (endpoint, budget, prompts, grader)."""
+    """Labelling cannot start or go on (settings, endpoint, budget, stored answers)."""

@@ -18,9 +18,11 @@ from router.errors import InvalidInput
 from router.types import Conversation
 from training import metrics
 from training.baselines import Policy, baseline_policies
-from training.bootstrap import MIN_ROWS, Array, Estimate, Statistic, estimate, group_index
+from training.bootstrap import MIN_ROWS, Array, Estimate, Key, Statistic, estimate, group_index
+from training.pairs import ROW_COLUMNS
 from training.predictions import Predictions, Route, predict_pair
 from training.prompts import to_conversations
+from training.sweep import curves, listed_taus
 
 ROUTER: Final = "router"
 METRICS: Final[Mapping[str, str]] = {
@@ -36,22 +38,7 @@ METRICS: Final[Mapping[str, str]] = {
 }
 """Name and title of every metric."""
 SLICES: Final = ("pooled", "source", "family", "capability")
-_COLUMNS: Final = (
-    "source",
-    "prompt_id",
-    "language",
-    "family",
-    "capability",
-    "group",
-    "weak",
-    "strong",
-    "weak_cost_usd",
-    "strong_cost_usd",
-    "tokens",
-)
-_GRID: Final = np.linspace(0, 1, 51)
-_QUALITY_GOALS: Final = (0.99, 0.98, 0.95)
-_SHARES: Final = tuple(round(0.1 * i, 1) for i in range(1, 10))
+_NEEDED: Final = tuple(column for column in ROW_COLUMNS if column != "score_kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +146,12 @@ def evaluate_predictions(
     rows = _checked(rows, predictions)
     chosen = predictions.chosen(predictions.threshold)
     router = Policy(ROUTER, predictions.need, chosen, predictions.probability(rows["capability"].tolist()))
-    baselines = baseline_policies(rows, training, margin=options.margin)
-    policies = [router, *(_at_share(policy, float(chosen.mean())) for policy in baselines)]
+    baselines = [_at_share(policy, float(chosen.mean())) for policy in baseline_policies(rows, training, margin=options.margin)]
     return EvaluationResult(
         about={**_about(rows, predictions, training, options), **(about or {})},
-        estimates=_estimates(rows, policies, options),
+        estimates=_estimates(rows, [router, *baselines], options),
         operating_points=_operating_points(rows, predictions, options),
-        curve=_curves(rows, predictions, policies),
+        curve=curves(rows, predictions, ROUTER, baselines),
         reliability=pd.DataFrame(
             [asdict(row) for row in metrics.reliability(_probability(router), _target(rows, options.margin), options.bins)]
         ),
@@ -174,9 +160,9 @@ def evaluate_predictions(
 
 
 def _checked(rows: pd.DataFrame, predictions: Predictions) -> pd.DataFrame:
-    missing = [column for column in _COLUMNS if column not in rows]
+    missing = [column for column in _NEEDED if column not in rows]
     if missing:
-        raise InvalidInput(f"the evaluation rows lack column {missing[0]!r}: {', '.join(_COLUMNS)} are needed")
+        raise InvalidInput(f"the evaluation rows lack column {missing[0]!r}: {', '.join(_NEEDED)} are needed")
     if rows.empty:
         raise InvalidInput("there is no prompt that both models answered: nothing to evaluate")
     if len(rows) != len(predictions.shortfall):
@@ -210,11 +196,13 @@ def _estimates(rows: pd.DataFrame, policies: Sequence[Policy], options: Evaluati
         statistics = {
             (p.name, metric): s for p in policies for metric, s in _statistics(part, p, members, group, options.margin, options.bins)
         }
-        found = estimate(
-            statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows
-        )
+        found = _estimated(statistics, group, options)
         records += [{"slice_kind": kind, "slice": name, "policy": p, "metric": m, **asdict(e)} for (p, m), e in found.items()]
     return pd.DataFrame(records)
+
+
+def _estimated(statistics: Mapping[Key, Statistic], group: NDArray[np.intp], options: EvaluationOptions) -> dict[Key, Estimate]:
+    return estimate(statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows)
 
 
 def _statistics(
@@ -249,67 +237,18 @@ def _probability(policy: Policy) -> Array:
     return policy.probability
 
 
-def _taus(predictions: Predictions) -> Array:
-    """Every tau at which a choice changes, thinned to 201."""
-    finite = predictions.shortfall[np.isfinite(predictions.shortfall)]
-    values = np.unique(np.append(finite, 0.0))
-    return values if values.size <= 201 else np.unique(np.quantile(values, np.linspace(0, 1, 201), method="nearest"))
-
-
 def _operating_points(rows: pd.DataFrame, predictions: Predictions, options: EvaluationOptions) -> pd.DataFrame:
-    taus = _taus(predictions)
-    choices = np.stack([predictions.chosen(tau) for tau in taus])
-    shares = choices.mean(axis=1)
-    weak, strong = rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float)
-    quality = weak.mean() + choices @ (strong - weak) / len(rows)
-    why: dict[float, list[str]] = {predictions.threshold: ["the router's own"], 0.0: ["strictest"]}
-    for share in _SHARES:
-        why.setdefault(float(taus[np.abs(shares - share).argmin()]), []).append(f"about {share:.0%} strong calls")
-    for goal in _QUALITY_GOALS:
-        enough = np.flatnonzero(quality >= goal * strong.mean())
-        if enough.size:
-            cheapest = enough[shares[enough].argmin()]
-            why.setdefault(float(taus[cheapest]), []).append(f"keeps {goal:.0%} of always-strong at the fewest strong calls")
+    why = listed_taus(rows, predictions)
     group = group_index(rows["group"])
     records = []
     for tau in sorted(why):
         policy = Policy(ROUTER, chosen=predictions.chosen(tau))
         statistics = dict(_statistics(rows, policy, np.arange(len(rows)), group, options.margin, options.bins))
-        found = estimate(
-            statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows
-        )
         record: dict[str, Any] = {"tau": tau, "why": "; ".join(why[tau])}
-        for name, value in found.items():
+        for name, value in _estimated(statistics, group, options).items():
             record |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high, f"{name}_note": value.note}
         records.append(record)
     return pd.DataFrame(records)
-
-
-def _curves(rows: pd.DataFrame, predictions: Predictions, policies: Sequence[Policy]) -> pd.DataFrame:
-    points = [(ROUTER, float(tau), predictions.chosen(tau)) for tau in _taus(predictions)]
-    points.append((ROUTER, float("nan"), np.zeros(len(rows))))
-    for policy in policies:
-        if policy.name == ROUTER:
-            continue
-        if policy.need is None:
-            points += [(policy.name, float("nan"), _chosen(policy))]
-        else:
-            points += [(policy.name, float("nan"), metrics.choose_share(policy.need, share)) for share in _GRID]
-    weak, strong = rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float)
-    cost = rows[["weak_cost_usd", "strong_cost_usd"]].to_numpy(dtype=float)
-    known = np.isfinite(cost).all(axis=1)
-    full = cost[known, 1].sum()
-    records = []
-    for name, tau, chosen in points:
-        saved = float((1 - chosen[known]) @ (cost[known, 1] - cost[known, 0]) / full) if full > 0 else float("nan")
-        quality = float(metrics.quality_of(weak, strong, chosen).mean())
-        records.append({"policy": name, "tau": tau, "strong_share": float(chosen.mean()), "quality": quality, "cost_savings": saved})
-    return pd.DataFrame(records).sort_values(["policy", "strong_share"], ignore_index=True, kind="stable")
-
-
-def _chosen(policy: Policy) -> Array:
-    assert policy.chosen is not None
-    return policy.chosen
 
 
 def _data_table(rows: pd.DataFrame) -> pd.DataFrame:

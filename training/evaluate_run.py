@@ -21,7 +21,7 @@ from training.evaluate import EvaluationOptions, EvaluationResult, evaluate
 from training.outcomes import load_outcomes, require_two_classes
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
 from training.prompts import load_prompts, to_conversations
-from training.recipe import RECIPE_NAME, Pair, Recipe, read_recipe
+from training.recipe import Recipe
 
 Progress = Callable[[Iterable[Conversation]], Iterable[Conversation]]
 _OUTPUT_TOKENS: Final = RoutingPolicy().expected_output_tokens
@@ -82,31 +82,6 @@ def load_data(data: Sequence[Path], prompts: Path | None, outcomes: Path | None)
     from training.assemble import load_tables
 
     return load_tables(data)
-
-
-def recipe_of(
-    recipe: Path | None,
-    data: Sequence[Path],
-    weak: Sequence[str],
-    strong: Sequence[str],
-    score_kinds: Sequence[str],
-    sources: Sequence[str],
-) -> Recipe:
-    """The pairs to evaluate: named one by one, or by a recipe (by default the one in the first data folder)."""
-    if weak or strong:
-        if not (weak and strong):
-            raise InvalidInput("--weak and --strong go together: name both models")
-        pair = Pair(tuple(weak), tuple(strong), tuple(sources), tuple(score_kinds))
-        base = read_recipe(recipe) if recipe is not None else Recipe((pair,), title=f"{weak[0]} against {strong[0]}")
-        return replace(base, pairs=(pair,))
-    path = recipe if recipe is not None else data[0] / RECIPE_NAME if data else None
-    if path is None or (recipe is None and not path.is_file()):
-        raise InvalidInput("no pair of models: give --weak and --strong with names that the outcomes have, or --recipe")
-    found = read_recipe(path)
-    if score_kinds or sources:
-        pairs = (replace(p, sources=tuple(sources) or p.sources, score_kinds=tuple(score_kinds) or p.score_kinds) for p in found.pairs)
-        found = replace(found, pairs=tuple(pairs))
-    return found
 
 
 def rows_of(plan: EvaluationPlan) -> pd.DataFrame:

@@ -84,11 +84,6 @@ def misroute(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: floa
     return _value(misroute_statistic(weak, strong, chosen, _own_groups(weak), margin))
 
 
-def call_rate(chosen: ArrayLike) -> float:
-    """Share of the prompts that go to the strong model."""
-    return float(np.mean(_vector("chosen", chosen)))
-
-
 def expected_calibration_error(probability: ArrayLike, target: ArrayLike, bins: int = DEFAULT_BINS) -> float:
     """Mean distance between predicted and observed over bins of equal mass (Naeini et al. 2015, with quantile bins), weighted by rows."""
     return _value(ece_statistic(probability, target, _own_groups(probability), bins))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from router.errors import InvalidInput
-from training.tables import Table, near_names, optional, read_table, require_columns, require_text
+from router.nearest import unknown_name
+from training.tables import Table, optional, read_table, refuse_duplicates, require_columns, require_text
 
 REQUIRED: Final = ("source", "prompt_id", "model", "score_kind", "score")
 KEY: Final = ["source", "prompt_id", "model", "score_kind"]
@@ -37,13 +39,12 @@ def load_outcomes(path: Path | str) -> pd.DataFrame:
 
 def check_outcomes(table: Table, *, name: str = "outcomes") -> pd.DataFrame:
     """Check a table in the canonical format; see :func:`load_outcomes`."""
-    require_columns(table, name, REQUIRED)
+    require_columns(table.frame, name, REQUIRED)
+    table = replace(table, frame=table.frame.assign(**{column: require_text(table, column) for column in KEY}))
+    refuse_duplicates(table, KEY, "average repeated answers, or name judges apart")
     frame = table.frame.copy()
-    for column in KEY:
-        frame[column] = require_text(table, column)
     frame["score"] = _numbers(table, "score", highest=1.0)
     frame["cost_usd"] = _numbers(table, "cost_usd", highest=math.inf) if "cost_usd" in frame else math.nan
-    _refuse_duplicates(frame, table)
     return frame[[*REQUIRED, "cost_usd", *(column for column in frame.columns if column not in (*REQUIRED, "cost_usd"))]]
 
 
@@ -74,7 +75,7 @@ def known_model(name: str, outcomes: pd.DataFrame) -> str:
     known = outcomes["model"].unique().tolist()
     if name in known:
         return name
-    raise InvalidInput(_unknown("model", name, known))
+    raise InvalidInput(unknown_name("model", name, sorted(known)))
 
 
 def pair_scores(
@@ -185,7 +186,7 @@ def pool_scores(
     if score_kind is None and len(kinds) > 1:
         raise InvalidInput(f"source {source!r} has {len(kinds)} kinds of score ({', '.join(kinds)}); name one")
     if score_kind is not None and score_kind not in kinds:
-        raise InvalidInput(_unknown(f"score_kind of source {source!r}", score_kind, kinds))
+        raise InvalidInput(f"source {source!r}: {unknown_name('score_kind', score_kind, kinds)}")
     rows = rows[rows["score_kind"] == (score_kind or kinds[0])]
     for name in models or ():
         known_model(name, rows)
@@ -217,32 +218,13 @@ def _numbers(table: Table, column: str, *, highest: float) -> pd.Series[Any]:
     return numbers
 
 
-def _refuse_duplicates(frame: pd.DataFrame, table: Table) -> None:
-    twice = frame.duplicated(KEY).to_numpy()
-    if twice.any():
-        row = int(twice.argmax())
-        key = frame.loc[row, KEY]
-        first = int((frame[KEY] == key).all(axis=1).to_numpy().argmax())
-        raise InvalidInput(
-            f"{table.where(row)}: {', '.join(key)} stands already at {table.where(first)}; average repeated answers, or name judges apart"
-        )
-
-
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    names = sorted(known)
-    near = near_names(name, names)
-    some = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-    hint = f"close matches: {', '.join(near)}" if near else f"there are {len(names)}: {some}"
-    return f"unknown {what} {name!r}; {hint}"
-
-
 def _of_sources(outcomes: pd.DataFrame, sources: Sequence[str] | None) -> pd.DataFrame:
     if sources is None:
         return outcomes
     known = outcomes["source"].unique().tolist()
     for source in sources:
         if source not in known:
-            raise InvalidInput(_unknown("source", source, known))
+            raise InvalidInput(unknown_name("source", source, sorted(known)))
     return outcomes[outcomes["source"].isin(list(sources))]
 
 
@@ -253,7 +235,7 @@ def _wanted_kinds(score_kind: str | Sequence[str] | None, rows: pd.DataFrame) ->
     known = rows["score_kind"].unique().tolist()
     for kind in wanted:
         if kind not in known:
-            raise InvalidInput(_unknown("score_kind of these two models", kind, known))
+            raise InvalidInput(f"of these two models, {unknown_name('score_kind', kind, sorted(known))}")
     return wanted
 
 

@@ -14,7 +14,7 @@ from router.cost import expected_cost_usd, tokens_of
 from router.errors import InvalidInput
 from router.languages import estimate_tokens
 from router.types import Conversation
-from training.outcomes import match_prompts, pair_scores
+from training.outcomes import known_model, match_prompts, pair_scores
 from training.prompts import to_conversations
 from training.split import group_key
 from training.targets import CAPABILITY_OF_TASK
@@ -126,10 +126,8 @@ def _one_name(outcomes: pd.DataFrame, names: str | Sequence[str]) -> pd.DataFram
     """The outcomes with all names of one model replaced by the first."""
     if isinstance(names, str) or len(names) == 1:
         return outcomes
-    known = set(outcomes["model"].unique())
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise InvalidInput(f"unknown model {missing[0]!r}: no outcome has that name")
+    for name in names:
+        known_model(name, outcomes)
     renamed = outcomes.assign(model=outcomes["model"].replace(dict.fromkeys(names[1:], names[0])))
     twice = renamed["model"].eq(names[0]) & renamed.duplicated(["source", "prompt_id", "model", "score_kind"])
     if twice.any():

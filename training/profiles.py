@@ -7,7 +7,6 @@ writes it in the catalog's own form.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from router.errors import InvalidInput
+from router.nearest import unknown_name
+from training.outcomes import match_prompts
+from training.tables import require_columns
 from training.targets import CAPABILITY_OF_TASK
 
 _OUTCOME_COLUMNS: Final = ("source", "prompt_id", "model", "score_kind", "score")
@@ -174,10 +176,7 @@ def _checked_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
 
 def _with_columns(name: str, table: pd.DataFrame, required: Sequence[str], optional: Sequence[str] = ()) -> pd.DataFrame:
     """A copy with the wanted columns only, keys as plain strings; the score keeps its type until it is checked."""
-    missing = [column for column in required if column not in table.columns]
-    if missing:
-        present = ", ".join(map(str, table.columns)) or "none"
-        raise InvalidInput(f"{name}: column {missing[0]!r} is missing; there are {present}")
+    require_columns(table, name, required)
     if table.empty:
         raise InvalidInput(f"{name}: the table has no rows")
     copy = table[[*required, *(column for column in optional if column in table.columns)]].copy()
@@ -205,26 +204,16 @@ def _kept(table: pd.DataFrame, choice: Mapping[str, Sequence[str] | None]) -> pd
             known = sorted(table[column].unique())
             for name in wanted:
                 if name not in known:
-                    raise InvalidInput(_unknown(column, name, known))
+                    raise InvalidInput(unknown_name(column, name, known))
             keep &= table[column].isin(list(wanted))
     if not keep.any():
         raise InvalidInput("outcomes: no row is left for this choice of models, sources and score kinds together")
     return table[keep]
 
 
-def _unknown(column: str, name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"close matches: {', '.join(near)}" if near else f"there are {len(known)}, such as {', '.join(known[:5])}"
-    return f"unknown {column} {name!r} in the outcomes; {hint}"
-
-
 def _joined(prompts: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
-    joined = outcomes.merge(prompts, on=["source", "prompt_id"], how="left", indicator=True)
-    orphan = joined["_merge"] != "both"
-    if orphan.any():
-        row = joined[orphan].iloc[0]
-        where = f"prompt {row['prompt_id']!r} of source {row['source']!r}"
-        raise InvalidInput(f"outcomes: {where} is not in the prompt table ({int(orphan.sum())} such row(s))")
+    match_prompts(outcomes, prompts)
+    joined = outcomes.merge(prompts, on=["source", "prompt_id"], how="left")
     kind = _filled(joined, "capability", "task_kind")
     unknown = kind[~kind.isin(list(CAPABILITY_OF_TASK))]
     if not unknown.empty:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +15,18 @@ from router.languages import UNKNOWN_LANGUAGE, check_language, family_of, identi
 from router.text import classify_text
 from router.types import Conversation
 from training.split import rule_group
-from training.tables import Table, is_missing, json_value, optional, read_table, require_columns, require_text
+from training.tables import (
+    Table,
+    is_missing,
+    json_column,
+    json_value,
+    optional,
+    optional_text,
+    read_table,
+    refuse_duplicates,
+    require_columns,
+    require_text,
+)
 
 REQUIRED: Final = ("source", "prompt_id", "turns")
 OPTIONAL_TEXT: Final = ("task_kind", "category", "licence", "capability", "difficulty", "group", "family")
@@ -55,23 +67,75 @@ def load_prompts(path: Path | str, *, source: str | None = None) -> pd.DataFrame
 
 def complete_prompts(table: Table, *, name: str = "prompts", source: str | None = None) -> pd.DataFrame:
     """Check a table in the canonical format and fill in what it leaves out; see :func:`load_prompts`."""
-    table = Table(_renamed(table.frame, source), table.places)
+    table = canonical_names(table)
+    if source is not None:
+        values = optional(table.frame, "source")
+        table = replace(table, frame=table.frame.assign(source=values.where(values.notna(), source)))
     if "source" not in table.frame:
         raise InvalidInput(f"{name}: column 'source' is missing; add it, or name one source for all rows (option --source)")
-    require_columns(table, name, REQUIRED)
+    require_columns(table.frame, name, REQUIRED)
+    table = replace(table, frame=table.frame.assign(**{column: require_text(table, column) for column in ("source", "prompt_id")}))
+    refuse_duplicates(table, ("source", "prompt_id"), "ids are unique within a source")
     frame = table.frame.copy()
-    for column in ("source", "prompt_id"):
-        frame[column] = require_text(table, column)
-    _refuse_duplicates(frame, table)
     for column in OPTIONAL_TEXT:
-        frame[column] = _optional_text(table, column)
-    conversations = _read_turns(frame, table)
+        frame[column] = optional_text(table, column)
+    frame["turns"], frame["tools"], conversations = read_turns(table)
     frame["n_turns"] = [len(conversation.user_texts) for conversation in conversations]
-    frame["grader"] = _json_column(table, "grader", dict)
-    frame["language"] = _languages(table, conversations)
+    frame["grader"] = json_column(table, "grader", dict)
+    frame["language"] = [tag or _identify(turns) for tag, turns in zip(read_languages(table), conversations, strict=True)]
     frame["family"] = [_family(language, given) for language, given in zip(frame["language"], frame["family"], strict=True)]
     frame["group"] = [_group(row) for row in frame[["source", "prompt_id", "category", "group"]].to_dict("records")]
     return frame[[*COLUMNS, *(column for column in frame.columns if column not in COLUMNS)]]
+
+
+def canonical_names(table: Table) -> Table:
+    """The table with ``messages`` and ``license`` under the names used here, unless those are there as well."""
+    return replace(table, frame=table.frame.rename(columns={old: new for old, new in _ALIASES.items() if new not in table.frame}))
+
+
+def read_turns(table: Table) -> tuple[pd.Series[Any], pd.Series[Any], list[Conversation]]:
+    """``turns`` and ``tools`` of every row as lists (tools may be None), and the conversation that they make.
+
+    Raises
+    ------
+    InvalidInput
+        A row without turns, with turns or tools of another shape, or without a user turn that has text.
+    """
+    asked = pd.Series([_question(value) for value in table.frame["turns"]], index=table.frame.index, dtype=object)
+    turns = json_column(replace(table, frame=table.frame.assign(turns=asked)), "turns", list)
+    tools = json_column(table, "tools", list)
+    conversations = []
+    for row in range(len(asked)):
+        if turns.iloc[row] is None:
+            raise InvalidInput(f"{table.where(row)}: column 'turns' is empty; a list of {{role, content}} is needed")
+        if tools.iloc[row] is None:
+            turns.iloc[row], tools.iloc[row] = _lift_tools(turns.iloc[row])
+        try:
+            conversation = Conversation.from_openai(turns.iloc[row], tools.iloc[row])
+        except InvalidInput as error:
+            raise InvalidInput(f"{table.where(row)}: column 'turns': {error}") from error
+        if not conversation.user_texts:
+            raise InvalidInput(f"{table.where(row)}: column 'turns' has no user turn with text; a prompt needs one")
+        conversations.append(conversation)
+    return turns, tools, conversations
+
+
+def read_languages(table: Table) -> list[str | None]:
+    """``language`` of every row, None where it is left out.
+
+    Raises
+    ------
+    InvalidInput
+        What is not a BCP-47 tag.
+    """
+    given = optional_text(table, "language")
+    for row, value in enumerate(given):
+        try:
+            if value is not None:
+                check_language(value)
+        except InvalidInput as error:
+            raise InvalidInput(f"{table.where(row)}: column 'language': {error}") from error
+    return list(given)
 
 
 def to_conversation(row: Mapping[str, Any] | pd.Series[Any]) -> Conversation:
@@ -91,65 +155,11 @@ def to_conversations(prompts: pd.DataFrame) -> list[Conversation]:
     return [to_conversation(row) for row in prompts[columns].to_dict("records")]
 
 
-def _renamed(frame: pd.DataFrame, source: str | None) -> pd.DataFrame:
-    renamed = frame.rename(columns={old: new for old, new in _ALIASES.items() if new not in frame})
-    if source is not None:
-        values = optional(renamed, "source")
-        renamed = renamed.assign(source=values.where(values.notna(), source))
-    return renamed
-
-
-def _refuse_duplicates(frame: pd.DataFrame, table: Table) -> None:
-    twice = frame.duplicated(["source", "prompt_id"]).to_numpy()
-    if twice.any():
-        row = int(twice.argmax())
-        key = tuple(frame.loc[row, ["source", "prompt_id"]])
-        first = int(((frame["source"] == key[0]) & (frame["prompt_id"] == key[1])).to_numpy().argmax())
-        what = f"prompt_id {key[1]!r} of source {key[0]!r}"
-        raise InvalidInput(f"{table.where(row)}: {what} stands already at {table.where(first)}; ids are unique within a source")
-
-
-def _optional_text(table: Table, column: str) -> pd.Series[Any]:
-    values = optional(table.frame, column)
-    for row, value in enumerate(values):
-        if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"{table.where(row)}: column {column!r} is {value!r}; a text or nothing is allowed")
-    return values
-
-
-def _json_column(table: Table, column: str, kind: type) -> pd.Series[Any]:
-    values = optional(table.frame, column)
-    parsed: list[Any] = []
-    for row, value in enumerate(values):
-        try:
-            content = None if value is None else json_value(value)
-        except json.JSONDecodeError as error:
-            raise InvalidInput(f"{table.where(row)}: column {column!r} is not JSON ({error})") from error
-        if content is not None and not isinstance(content, kind):
-            shape = "list" if kind is list else "object"
-            raise InvalidInput(f"{table.where(row)}: column {column!r} holds a {type(content).__name__}; a JSON {shape} is needed")
-        parsed.append(content)
-    return pd.Series(parsed, index=values.index, dtype=object)
-
-
-def _read_turns(frame: pd.DataFrame, table: Table) -> list[Conversation]:
-    """Parse ``turns`` and ``tools`` in place, and give each row's conversation."""
-    turns, tools = _json_column(table, "turns", list), _json_column(table, "tools", list)
-    conversations = []
-    for row in range(len(frame)):
-        if turns.iloc[row] is None:
-            raise InvalidInput(f"{table.where(row)}: column 'turns' is empty; a list of {{role, content}} is needed")
-        if tools.iloc[row] is None:
-            turns.iloc[row], tools.iloc[row] = _lift_tools(turns.iloc[row])
-        try:
-            conversation = Conversation.from_openai(turns.iloc[row], tools.iloc[row])
-        except InvalidInput as error:
-            raise InvalidInput(f"{table.where(row)}: column 'turns': {error}") from error
-        if not conversation.user_texts:
-            raise InvalidInput(f"{table.where(row)}: column 'turns' has no user turn with text; a prompt needs one")
-        conversations.append(conversation)
-    frame["turns"], frame["tools"] = turns, tools
-    return conversations
+def _question(value: Any) -> Any:
+    """A text that is not JSON is the question itself: one user turn."""
+    if isinstance(value, str) and value.strip() and not value.lstrip().startswith(("[", "{")):
+        return [{"role": "user", "content": value}]
+    return value
 
 
 def _lift_tools(turns: list[Any]) -> tuple[list[Any], list[Any] | None]:
@@ -163,21 +173,13 @@ def _lift_tools(turns: list[Any]) -> tuple[list[Any], list[Any] | None]:
     except json.JSONDecodeError:
         return turns, None
     listed = tools if isinstance(tools, list) else [tools]
-    return (turns[1:], listed) if all(isinstance(tool, dict) for tool in listed) else (turns, None)
+    return (turns[1:], [_function_tool(tool) for tool in listed]) if all(isinstance(tool, dict) for tool in listed) else (turns, None)
 
 
-def _languages(table: Table, conversations: list[Conversation]) -> list[str]:
-    given = _optional_text(table, "language")
-    languages = []
-    for row, value in enumerate(given):
-        if value is None:
-            languages.append(_identify(conversations[row]))
-            continue
-        try:
-            languages.append(check_language(value))
-        except InvalidInput as error:
-            raise InvalidInput(f"{table.where(row)}: column 'language': {error}") from error
-    return languages
+def _function_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """A function that is described without its OpenAI wrapping, wrapped."""
+    bare = isinstance(tool.get("name"), str) and not tool.keys() & {"type", "function", "custom"}
+    return {"type": "function", "function": tool} if bare else tool
 
 
 def _identify(conversation: Conversation) -> str:

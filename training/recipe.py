@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from router.errors import InvalidInput
+from router.nearest import unknown_name
 from router.requirements import CAPABILITIES
 from router.text import TextBudget
 from training.targets import TargetMapping
@@ -107,6 +108,37 @@ def read_recipe(path: Path) -> Recipe:
     return recipe_from_mapping(raw, str(path))
 
 
+def recipe_of(
+    recipe: Path | None,
+    data: Sequence[Path],
+    weak: Sequence[str],
+    strong: Sequence[str],
+    score_kinds: Sequence[str] = (),
+    sources: Sequence[str] = (),
+) -> Recipe:
+    """The recipe a command was asked for: ``--recipe``, by default the one in the first data folder, with the pair of models named instead.
+
+    Raises
+    ------
+    InvalidInput
+        One model of a pair is named without the other, or neither a pair nor a recipe can be found.
+    """
+    if weak or strong:
+        if not (weak and strong):
+            raise InvalidInput("--weak and --strong go together: name both models")
+        pair = Pair(tuple(weak), tuple(strong), tuple(sources), tuple(score_kinds))
+        base = read_recipe(recipe) if recipe is not None else Recipe((pair,))
+        return replace(base, pairs=(pair,), title=f"{weak[0]} against {strong[0]}")
+    path = recipe if recipe is not None else data[0] / RECIPE_NAME if data else None
+    if path is None or (recipe is None and not path.is_file()):
+        raise InvalidInput("no pair of models: give --weak and --strong with names that the outcomes have, or --recipe")
+    found = read_recipe(path)
+    if score_kinds or sources:
+        pairs = (replace(p, sources=tuple(sources) or p.sources, score_kinds=tuple(score_kinds) or p.score_kinds) for p in found.pairs)
+        found = replace(found, pairs=tuple(pairs))
+    return found
+
+
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     """Check a recipe as parsed from TOML; see :func:`read_recipe`."""
     _known(where, raw, {"title", "capabilities", "encoder", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
@@ -173,4 +205,4 @@ def _known(where: str, raw: object, allowed: set[str] | frozenset[str]) -> None:
         raise InvalidInput(f"{where} is a {type(raw).__name__}, not a table")
     for key in raw:
         if key not in allowed:
-            raise InvalidInput(f"{where}: unknown field {key!r}; allowed are {', '.join(sorted(allowed))}")
+            raise InvalidInput(f"{where}: {unknown_name('field', str(key), sorted(allowed))}")

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from router.errors import InvalidInput
 from training.dedup import near_duplicates
 
-PARTS: Final = ("train", "calibration", "test")
-
 
 def rule_group(source: str, prompt_id: str, category: str | None = None) -> str:
     """Split key of a prompt by the rule of its source; the prompt alone where no rule is known.
@@ -139,45 +137,29 @@ def group_folds(groups: ArrayLike, n: int = 5, seed: int = 0, *, strata: ArrayLi
     """
     if n < 2:
         raise InvalidInput(f"{n} folds: at least 2 are needed")
-    return _assign(np.asarray(groups, dtype=object), np.full(n, 1 / n), seed, strata)
+    return _assign(np.asarray(groups, dtype=object), n, seed, strata)
 
 
-def train_calibration_test(
-    groups: ArrayLike, fractions: tuple[float, float, float] = (0.7, 0.15, 0.15), seed: int = 0, *, strata: ArrayLike | None = None
-) -> NDArray[np.object_]:
-    """``train``, ``calibration`` or ``test`` for every row; a group lies in one part.
+def _assign(groups: NDArray[np.object_], n: int, seed: int, strata: ArrayLike | None) -> NDArray[np.int64]:
+    """Give every group to a fold, largest first, where it adds least to the sum over strata and folds of (rows / total)^2.
 
-    A part whose fraction is 0 stays empty.
-
-    Raises
-    ------
-    InvalidInput
-        If the fractions are negative or do not add up to 1, or there are fewer groups than parts.
+    The sum is taken relative to a fold's share, which changes nothing but which of two equal sums rounds lower: published figures were made
+    with these very folds.
     """
-    shares = np.asarray(fractions, dtype=np.float64)
-    if shares.shape != (3,) or not (shares >= 0).all() or abs(float(shares.sum()) - 1) > 1e-6:
-        raise InvalidInput(f"fractions {tuple(fractions)}: three numbers from 0 that add up to 1 are needed ({', '.join(PARTS)})")
-    used = np.flatnonzero(shares)
-    part = used[_assign(np.asarray(groups, dtype=object), shares[used], seed, strata)]
-    return np.array(PARTS, dtype=object)[part]
-
-
-def _assign(groups: NDArray[np.object_], shares: NDArray[np.float64], seed: int, strata: ArrayLike | None) -> NDArray[np.int64]:
-    """Give every group to a part, largest first, where it adds least to sum over strata and parts of (rows / total)^2 / share."""
     codes, names = pd.factorize(groups)
     if (codes < 0).any():
         raise InvalidInput(f"row {int((codes < 0).argmax())} has no group: every row needs a split key")
-    if len(names) < len(shares):
-        raise InvalidInput(f"{len(shares)} parts need at least {len(shares)} groups, there are {len(names)}; use fewer folds or more data")
+    if len(names) < n:
+        raise InvalidInput(f"{n} folds need at least {n} groups, there are {len(names)}; use fewer folds or more data")
     counts = _counts(codes, len(names), strata, len(groups))
     order = np.random.default_rng(seed).permutation(len(names))
     order = order[np.argsort(-counts.max(axis=1)[order], kind="stable")]
-    load = np.zeros((len(shares), counts.shape[1]))
+    load = np.zeros((n, counts.shape[1]))
     chosen = np.empty(len(names), dtype=np.int64)
     for group in order:
         used = np.flatnonzero(counts[group])
         rows = counts[group, used]
-        chosen[group] = int((((2 * load[:, used] + rows) * rows).sum(axis=1) / shares).argmin())
+        chosen[group] = int((((2 * load[:, used] + rows) * rows).sum(axis=1) / (1 / n)).argmin())
         load[chosen[group], used] += rows
     return np.asarray(chosen[codes], dtype=np.int64)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from router.errors import InvalidInput
-from router.files.atomic import write_atomically
+from router.files.atomic import write_together
+from router.nearest import did_you_mean
 
 JSONL_SUFFIXES: Final = (".jsonl", ".ndjson")
 
@@ -32,7 +32,7 @@ class Table:
     def where(self, row: int) -> str:
         """``en.jsonl:17`` or ``prompts.parquet row 17``."""
         first, name, line = next(place for place in reversed(self.places) if place[0] <= row)
-        separator = ":" if name.endswith(JSONL_SUFFIXES) else " row "
+        separator = ":" if name.removesuffix(".gz").endswith(JSONL_SUFFIXES) else " row "
         return f"{name}{separator}{line + row - first}"
 
 
@@ -49,8 +49,8 @@ def read_table(path: Path, stem: str) -> Table:
     places: list[tuple[int, str, int]] = []
     total = 0
     for file in files:
-        frame, lines = (_parquet(file), None) if file.suffix == ".parquet" else _jsonl(file)
-        places.extend(_runs(total, file.name, len(frame), lines))
+        frame, lines = (read_parquet(file), None) if file.suffix == ".parquet" else read_jsonl(file)
+        places.extend(line_runs(total, file.name, len(frame), lines))
         frames.append(frame)
         total += len(frame)
     if not total:
@@ -59,13 +59,12 @@ def read_table(path: Path, stem: str) -> Table:
     return Table(frame.reset_index(drop=True), tuple(places))
 
 
-def require_columns(table: Table, name: str, required: Sequence[str]) -> None:
-    """Refuse a table that lacks a column, saying which there are and which was probably meant."""
-    present = [str(column) for column in table.frame.columns]
+def require_columns(frame: pd.DataFrame, name: str, required: Sequence[str]) -> None:
+    """Refuse a frame that lacks a column, saying which there are and which was probably meant."""
+    present = [str(column) for column in frame.columns]
     for column in required:
         if column not in present:
-            near = difflib.get_close_matches(column, present, n=1, cutoff=0.7)
-            hint = f"; is {near[0]!r} meant?" if near else ""
+            hint = did_you_mean(column, present)
             raise InvalidInput(f"{name}: column {column!r} is missing, there are {', '.join(present) or 'none'}{hint}")
 
 
@@ -83,7 +82,8 @@ def require_text(table: Table, column: str) -> pd.Series[Any]:
     texts = [_as_text(value) for value in values]
     for row, text in enumerate(texts):
         if text is None:
-            raise InvalidInput(f"{table.where(row)}: column {column!r} is {values.iloc[row]!r}; a non-empty text is needed")
+            found = "empty" if is_missing(values.iloc[row]) else repr(values.iloc[row])
+            raise InvalidInput(f"{table.where(row)}: column {column!r} is {found}; a non-empty text is needed")
     return pd.Series(texts, index=values.index, dtype=object)
 
 
@@ -94,6 +94,55 @@ def optional(frame: pd.DataFrame, column: str) -> pd.Series[Any]:
     return pd.Series([None if is_missing(value) else value for value in frame[column]], index=frame.index, dtype=object)
 
 
+def optional_text(table: Table, column: str) -> pd.Series[Any]:
+    """A column of texts and None.
+
+    Raises
+    ------
+    InvalidInput
+        A value of another kind.
+    """
+    values = optional(table.frame, column)
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, str):
+            raise InvalidInput(f"{table.where(row)}: column {column!r} is {value!r}; a text or nothing is allowed")
+    return values
+
+
+def json_column(table: Table, column: str, kind: type[list[Any]] | type[dict[str, Any]]) -> pd.Series[Any]:
+    """A column of lists or of objects, given as such or as JSON text, and None.
+
+    Raises
+    ------
+    InvalidInput
+        Text that is not JSON, or a value of another kind.
+    """
+    values = optional(table.frame, column)
+    parsed: list[Any] = []
+    for row, value in enumerate(values):
+        try:
+            content = None if value is None else json_value(value)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InvalidInput(f"{table.where(row)}: column {column!r} is not JSON ({error})") from error
+        if content is not None and not isinstance(content, kind):
+            shape = "list" if kind is list else "object"
+            raise InvalidInput(f"{table.where(row)}: column {column!r} holds a {type(content).__name__}; a JSON {shape} is needed")
+        parsed.append(content)
+    return pd.Series(parsed, index=values.index, dtype=object)
+
+
+def refuse_duplicates(table: Table, key: Sequence[str], rule: str) -> None:
+    """Refuse two rows with one key, naming both; ``rule`` says what is allowed."""
+    columns = table.frame[list(key)]
+    twice = columns.duplicated().to_numpy()
+    if twice.any():
+        row = int(twice.argmax())
+        values = columns.iloc[row]
+        first = int((columns == values).all(axis=1).to_numpy().argmax())
+        what = ", ".join(f"{column} {values[column]!r}" for column in key)
+        raise InvalidInput(f"{table.where(row)}: {what} stands already at {table.where(first)}; {rule}")
+
+
 def is_missing(value: object) -> bool:
     """None, NaN, NA or an empty text."""
     if isinstance(value, str):
@@ -102,32 +151,33 @@ def is_missing(value: object) -> bool:
 
 
 def json_value(value: Any) -> Any:
-    """A cell that holds JSON text, or the value itself (Parquet lists come as arrays); raises ``json.JSONDecodeError``."""
-    if isinstance(value, str):
-        return json.loads(value)
-    if isinstance(value, np.ndarray):
-        return [json_value(item) if isinstance(item, np.ndarray) else item for item in value.tolist()]
-    return value
+    """A cell that holds JSON text, or the value itself (see :func:`plain`); raises ``json.JSONDecodeError``."""
+    return json.loads(value) if isinstance(value, str) else plain(value)
 
 
-def near_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Known names that ``name`` may have been meant for, closest first; compared without case and punctuation."""
-    plain = {other: _plain(other) for other in known}
-    wanted = _plain(name)
-    inside = [other for other, text in plain.items() if min(len(wanted), len(text)) > 2 and (wanted in text or text in wanted)]
-    inside.sort(key=lambda other: (abs(len(plain[other]) - len(wanted)), other))
-    close = difflib.get_close_matches(wanted, list(plain.values()), n=count, cutoff=0.6)
-    ordered = inside + [other for text in close for other, have in plain.items() if have == text]
-    return list(dict.fromkeys(ordered))[:count]
+def plain(value: Any) -> Any:
+    """A value of a Parquet cell as Python has it: arrays, at any depth, as lists, and numbers as numbers."""
+    if isinstance(value, np.ndarray | list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: plain(item) for name, item in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
-def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    """Write a frame whole or not at all; lists and dictionaries become JSON text."""
+def write_tables(folder: Path, frames: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write ``<name>.parquet`` for every frame, all of them or none."""
+    write_together(folder, {f"{name}.parquet": _parquet_bytes(frame) for name, frame in frames.items()})
+    return [folder / f"{name}.parquet" for name in frames]
+
+
+def _parquet_bytes(frame: pd.DataFrame) -> bytes:
+    """Parquet with lists and objects as JSON text."""
     copy = frame.copy()
     for column in copy.columns:
         if any(isinstance(value, list | dict | tuple) for value in copy[column]):
             copy[column] = [None if is_missing(v) else json.dumps(v, ensure_ascii=False) for v in copy[column]]
-    write_atomically(path, copy.to_parquet(index=False, compression="zstd"))
+    data: bytes = copy.to_parquet(index=False, compression="zstd")
+    return data
 
 
 def _as_text(value: object) -> str | None:
@@ -136,10 +186,6 @@ def _as_text(value: object) -> str | None:
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return str(value)
     return None
-
-
-def _plain(name: str) -> str:
-    return "".join(character for character in name.casefold() if character.isalnum())
 
 
 def _files(path: Path, stem: str) -> list[Path]:
@@ -159,22 +205,24 @@ def _files(path: Path, stem: str) -> list[Path]:
     return [path]
 
 
-def _parquet(path: Path) -> pd.DataFrame:
+def read_parquet(path: Path) -> pd.DataFrame:
+    """The frame of a Parquet file; whole numbers stay whole where some are missing."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path).to_pandas()
+        return pq.read_table(path).to_pandas(integer_object_nulls=True)
     except (pa.ArrowException, OSError) as error:
         raise InvalidInput(f"{path}: not a readable Parquet file: {str(error).splitlines()[0]}") from error
 
 
-def _jsonl(path: Path) -> tuple[pd.DataFrame, list[int]]:
-    rows = list(jsonl_rows(path))
+def read_jsonl(path: Path) -> tuple[pd.DataFrame, list[int]]:
+    """The objects of a JSONL file, gzipped or not, and the line of each."""
+    rows = list(_jsonl_rows(path))
     return pd.DataFrame([row for _, row in rows], dtype=object), [line for line, _ in rows]
 
 
-def jsonl_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _jsonl_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line number and object of every line that is not blank.
 
     Raises
@@ -203,7 +251,8 @@ def _json_object(raw: bytes, where: str) -> dict[str, Any]:
     return row
 
 
-def _runs(start: int, name: str, rows: int, lines: list[int] | None) -> list[tuple[int, str, int]]:
+def line_runs(start: int, name: str, rows: int, lines: list[int] | None) -> list[tuple[int, str, int]]:
+    """Places of the rows of one file (see :class:`Table`); without lines, rows are counted."""
     if lines is None:
         return [(start, name, 1)] if rows else []
     return [(start + i, name, line) for i, line in enumerate(lines) if i == 0 or line != lines[i - 1] + 1]

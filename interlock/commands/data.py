@@ -34,9 +34,11 @@ def convert(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for prompts.parquet and outcomes.parquet.")],
 ) -> None:
     """Turn a downloaded data set into prompts.parquet and outcomes.parquet."""
+    from router.files.atomic import require_writable
     from training.sources import convert as convert_source
     from training.sources import write_converted
 
+    require_writable(output)
     converted = convert_source(name, path)
     for file, rows in zip(write_converted(converted, output), (converted.prompts, converted.outcomes), strict=True):
         typer.echo(f"{len(rows):>9,} rows in {file}")

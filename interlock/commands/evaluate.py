@@ -55,6 +55,7 @@ def evaluate(
     from router.files.artifacts import read_catalog
     from training import evaluate_run as run
     from training.evaluate import EvaluationOptions
+    from training.recipe import recipe_of
     from training.report import check_output, write_evaluation
 
     check_output(output)
@@ -62,7 +63,7 @@ def evaluate(
         raise InvalidInput("--cv trains routers and --router loads one: give one of them")
     plan = run.EvaluationPlan(
         *run.load_data(data or [], prompts, outcomes),
-        recipe=run.recipe_of(recipe, data or [], weak or [], strong or [], score_kind or [], source or []),
+        recipe=recipe_of(recipe, data or [], weak or [], strong or [], score_kind or [], source or []),
         catalog=read_catalog(catalog),
         prices=run.parse_prices(weak_prices, strong_prices),
         threshold=threshold,

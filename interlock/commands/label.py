@@ -7,11 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from router.errors import LabelError, RouterError
+from router.errors import LabelError
 
 
 def label(
-    prompts: Annotated[Path, typer.Argument(help="Prompts: a .jsonl file, a folder of them, or a .parquet file.")],
+    prompts: Annotated[
+        Path,
+        typer.Argument(help="Prompts (docs/data-format.md): a JSONL or Parquet file, or a folder with prompts.parquet or of JSONL files."),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run folder; an existing one is resumed.")] = Path("label-run"),
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="label.toml with [[models]], [run], [budget], [quality_weights].")
@@ -48,29 +51,28 @@ def label(
     Example: interlock label prompts/ --weak-url http://127.0.0.1:8081/v1 --weak-model small
     --strong-url http://127.0.0.1:8082/v1 --strong-model large --out runs/first
     """
+    from router.files.atomic import require_writable
     from training.label.config import LabelConfig, load_config, override
     from training.label.prompts import load_prompts
     from training.label.run import STAGES, LabelRun
 
+    require_writable(out)
+    chosen = [name for name, on in (("answer", answer_only), ("judge", judge_only), ("grade", grade_only)) if on]
+    if len(chosen) > 1:
+        raise LabelError(f"--{chosen[0]}-only and --{chosen[1]}-only exclude each other; give one")
+    stages = {"answer": ("answer",), "judge": ("judge", "grade"), "grade": ("grade",)}.get(chosen[0], STAGES) if chosen else STAGES
+    entries = _flag_models(
+        weak=(weak_url, weak_model, weak_api_key_env),
+        strong=(strong_url, strong_model, strong_api_key_env),
+        judge=(judge_url, judge_model, judge_api_key_env),
+        pool=pool or [],
+        tool_mode=tool_mode,
+    )
+    settings: LabelConfig = _merge(load_config(config) if config is not None else None, entries)
+    settings = override(settings, usd=max_usd, tokens=max_total_tokens, concurrency=concurrency)
+    run = LabelRun(settings, load_prompts(prompts), out, stages=stages, only=only or [])
     try:
-        chosen = [name for name, on in (("answer", answer_only), ("judge", judge_only), ("grade", grade_only)) if on]
-        if len(chosen) > 1:
-            raise LabelError(f"--{chosen[0]}-only and --{chosen[1]}-only exclude each other; give one")
-        stages = {"answer": ("answer",), "judge": ("judge", "grade"), "grade": ("grade",)}.get(chosen[0], STAGES) if chosen else STAGES
-        entries = _flag_models(
-            weak=(weak_url, weak_model, weak_api_key_env),
-            strong=(strong_url, strong_model, strong_api_key_env),
-            judge=(judge_url, judge_model, judge_api_key_env),
-            pool=pool or [],
-            tool_mode=tool_mode,
-        )
-        settings: LabelConfig = _merge(load_config(config) if config is not None else None, entries)
-        settings = override(settings, usd=max_usd, tokens=max_total_tokens, concurrency=concurrency)
-        run = LabelRun(settings, load_prompts(prompts), out, stages=stages, only=only or [])
         report = run.execute()
-    except RouterError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
         typer.echo(f"interrupted; everything answered so far is in {out}; run again to go on", err=True)
         raise typer.Exit(130) from error
@@ -140,8 +142,4 @@ def label_server(
     """Serve a GGUF file as an OpenAI-compatible endpoint for labelling on this machine."""
     from training.label.local_server import serve_forever
 
-    try:
-        serve_forever(model, port=port, threads=threads, parallel=parallel, context=context, host=host, name=name)
-    except RouterError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+    serve_forever(model, port=port, threads=threads, parallel=parallel, context=context, host=host, name=name)

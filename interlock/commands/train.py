@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from training.recipe import Recipe
     from training.train import TrainedRouter
 
 
@@ -18,9 +17,9 @@ def train(
     recipe: Annotated[
         Path | None, typer.Option(help="TOML file that says what to learn from what. Default: recipe.toml in the first data folder.")
     ] = None,
-    weak: Annotated[str | None, typer.Option(help="Weak model, instead of a recipe.")] = None,
-    strong: Annotated[str | None, typer.Option(help="Strong model, instead of a recipe.")] = None,
-    score_kind: Annotated[str | None, typer.Option(help="Kind of score, with --weak and --strong.")] = None,
+    weak: Annotated[str | None, typer.Option(help="Weak model, instead of the recipe's pairs.")] = None,
+    strong: Annotated[str | None, typer.Option(help="Strong model, instead of the recipe's pairs.")] = None,
+    score_kind: Annotated[str | None, typer.Option(help="Kind of score, instead of the recipe's.")] = None,
     encoder: Annotated[str | None, typer.Option(help="fast, full, or a SentenceTransformer name or folder. Default: the recipe's.")] = None,
     tracking: Annotated[bool, typer.Option(help="Log the run to MLflow and register the artefact.")] = True,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
@@ -38,13 +37,13 @@ def train(
     from training.assemble import assemble, load_tables
     from training.card import model_card
     from training.embed import CachedEncoder
-    from training.recipe import read_recipe
+    from training.recipe import recipe_of
     from training.split import require_rows
     from training.tracking import check_store
     from training.train import train_router
 
     check_artifact_output(output)
-    plan = _pair_recipe(weak, strong, score_kind) or read_recipe(recipe or data[0] / "recipe.toml")
+    plan = recipe_of(recipe, data, _listed(weak), _listed(strong), _listed(score_kind))
     if encoder is not None:
         plan = replace(plan, encoder=encoder)
     text_encoder = CachedEncoder(load_encoder(plan.encoder, threads), progress=True)
@@ -67,17 +66,8 @@ def train(
         _track(trained, output, tracking_uri)
 
 
-def _pair_recipe(weak: str | None, strong: str | None, score_kind: str | None) -> Recipe | None:
-    from router.errors import InvalidInput
-    from training.recipe import Pair, Recipe
-
-    if weak is None and strong is None:
-        if score_kind is not None:
-            raise InvalidInput("--score-kind goes with --weak and --strong; in a recipe it is score_kinds of a pair")
-        return None
-    if weak is None or strong is None:
-        raise InvalidInput("--weak and --strong go together: name both models, or neither and use a recipe")
-    return Recipe((Pair((weak,), (strong,), score_kinds=(score_kind,) if score_kind else ()),), title=f"{weak} against {strong}")
+def _listed(name: str | None) -> list[str]:
+    return [] if name is None else [name]
 
 
 def _track(trained: TrainedRouter, output: Path, tracking_uri: str | None) -> None:

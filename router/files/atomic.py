@@ -27,6 +27,38 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise
 
 
+def write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
+    """Write files of a folder all or none: every one is on disk before the first takes its place, and other files stay.
+
+    What stood there is moved out before anything new is moved in, so that not even a crash leaves old beside new.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in parts:
+        if (folder / name).is_dir():
+            raise InvalidInput(f"output {folder / name} is a folder, and a file is written there: move it, or name another folder")
+    staging = Path(tempfile.mkdtemp(dir=folder, prefix=".new."))
+    old = staging / "old"
+    try:
+        old.mkdir()
+        for name, data in parts.items():
+            write_atomically(staging / name, data)
+        try:
+            for name in parts:
+                if (folder / name).exists():
+                    os.replace(folder / name, old / name)
+            for name in parts:
+                os.replace(staging / name, folder / name)
+        except BaseException:
+            for name in parts:
+                if (old / name).exists():
+                    os.replace(old / name, folder / name)
+                elif not (staging / name).exists():
+                    (folder / name).unlink()
+            raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
 def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
     """Write a folder of files and put it in place with one rename; what stood there before is gone only after that."""
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -40,18 +72,41 @@ def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def require_replaceable(folder: Path, marker: str, what: str) -> None:
-    """Refuse to replace a folder that holds anything but an earlier ``what``, known by its file ``marker``.
+def require_writable(folder: Path) -> None:
+    """Refuse an output folder that cannot be made or written to, before any work is done for it. Nothing is left behind.
 
     Raises
     ------
     InvalidInput
-        The path is a file, or a folder of other files.
+        The path, or one above it, is a file; or the nearest folder that there is may not be written to.
     """
-    if folder.is_file():
-        raise InvalidInput(f"output {folder} is a file: name a folder")
+    nearest = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if not nearest.is_dir():
+        raise InvalidInput(f"output {folder}{'' if nearest == folder else f': {nearest}'} is a file: name a folder")
+    try:
+        # The name is part of what may be refused: it can be too long.
+        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise InvalidInput(
+            f"output {folder} cannot be written in {nearest} ({error.strerror}): name another folder, or change its permissions"
+        ) from error
+
+
+def require_replaceable(folder: Path, marker: str, what: str) -> None:
+    """Refuse to replace a folder that holds anything but an earlier ``what``, known by its file ``marker``, or that cannot be replaced.
+
+    Raises
+    ------
+    InvalidInput
+        The path is a file, a folder of other files, one that cannot be renamed, or one below which nothing can be written.
+    """
+    require_writable(folder)
     if folder.is_dir() and any(folder.iterdir()) and not (folder / marker).is_file():
         raise InvalidInput(f"output {folder} holds other files: name a new or empty folder, or one of an earlier {what}")
+    if os.path.ismount(folder) or Path.cwd().is_relative_to(folder.resolve()):
+        why = "a mount point" if os.path.ismount(folder) else "the folder you are in"
+        raise InvalidInput(f"output {folder} is {why}, which cannot be replaced: name a folder inside it")
+    require_writable(folder.parent)
 
 
 def replace_folder(staging: Path, folder: Path) -> None:

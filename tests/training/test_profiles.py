@@ -138,9 +138,9 @@ def test_an_empty_fragment_is_refused() -> None:
 
 
 def test_an_unknown_model_lists_close_matches() -> None:
-    with pytest.raises(InvalidInput, match=r"unknown model 'smal' in the outcomes; close matches: small"):
+    with pytest.raises(InvalidInput, match=r"unknown model 'smal': there are .*; did you mean 'small'"):
         source_scores(CODE, BOTH, models=["smal"])
-    with pytest.raises(InvalidInput, match=r"unknown source 'xyz' in the outcomes; there are 1, such as lcb"):
+    with pytest.raises(InvalidInput, match=r"unknown source 'xyz': there are lcb$"):
         source_scores(CODE, BOTH, sources=["xyz"])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from router.errors import InvalidInput
 from training.prompts import COLUMNS, load_prompts, to_conversation, to_conversations
-from training.tables import write_parquet
+from training.tables import write_tables
 
 TOOL = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
 
@@ -44,7 +44,7 @@ def test_english_is_apart_from_germanic_whatever_the_table_says(tmp_path: Path) 
 def test_parquet_jsonl_and_folder_give_the_same(tmp_path: Path) -> None:
     rows = [row(category="x", tools=[TOOL], grader={"kind": "numeric", "answer": 3}), row("b", "Zeg eens iets.", group="g")]
     lines = load_prompts(write(tmp_path / "p.jsonl", rows))
-    write_parquet(tmp_path / "prompts.parquet", lines)
+    write_tables(tmp_path, {"prompts": lines})
     pd.testing.assert_frame_equal(load_prompts(tmp_path / "prompts.parquet"), lines)
     pd.testing.assert_frame_equal(load_prompts(tmp_path), lines)
     folder = tmp_path / "by-language"
@@ -57,6 +57,20 @@ def test_parquet_jsonl_and_folder_give_the_same(tmp_path: Path) -> None:
 def test_parquet_with_a_list_column(tmp_path: Path) -> None:
     pd.DataFrame([row(), row("b")]).to_parquet(tmp_path / "p.parquet")
     assert load_prompts(tmp_path / "p.parquet")["turns"].iloc[1] == [{"role": "user", "content": "What is a fjord?"}]
+
+
+def test_parquet_at_any_depth_is_read_as_json_would_be(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": "What is a fjord?"}]
+    rows = [row(grader={"kind": "exact", "answers": ["a", "b"]}) | {"turns": [{"role": "user", "content": parts}]}]
+    pd.DataFrame(rows).to_parquet(tmp_path / "p.parquet")
+    (prompt,) = load_prompts(tmp_path / "p.parquet").to_dict("records")
+    assert prompt["turns"] == [{"role": "user", "content": parts}]
+    assert prompt["grader"] == {"kind": "exact", "answers": ["a", "b"]}
+
+
+def test_a_question_alone_is_one_user_turn(tmp_path: Path) -> None:
+    prompts = load_prompts(write(tmp_path / "p.jsonl", [row() | {"turns": "Hva er en fjord?"}]))
+    assert prompts["turns"].iloc[0] == [{"role": "user", "content": "Hva er en fjord?"}]
 
 
 def test_messages_is_an_alias_and_a_source_can_be_given(tmp_path: Path) -> None:
@@ -84,7 +98,9 @@ def test_conversation_has_tools_turns_and_language(tmp_path: Path) -> None:
 def test_tools_listed_in_a_system_turn_become_tools(tmp_path: Path, listed: str) -> None:
     system = {"role": "system", "content": f"You can call these tools:\n{listed}"}
     turns = [system, {"role": "user", "content": "Convert 5 euros"}]
-    (conversation,) = to_conversations(load_prompts(write(tmp_path / "p.jsonl", [row() | {"turns": turns}])))
+    prompts = load_prompts(write(tmp_path / "p.jsonl", [row() | {"turns": turns}]))
+    assert prompts["tools"].iloc[0] == [{"type": "function", "function": {"name": "convert", "parameters": {}}}]
+    (conversation,) = to_conversations(prompts)
     assert [tool.name for tool in conversation.tools] == ["convert"]
     assert [message.role for message in conversation.messages] == ["user"]
 
@@ -104,7 +120,8 @@ def test_a_prompt_of_a_megabyte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([row(), row()], r"p\.jsonl:2: prompt_id 'a' of source 'own' stands already at p\.jsonl:1"),
+        ([row(), row()], r"p\.jsonl:2: source 'own', prompt_id 'a' stands already at p\.jsonl:1; ids are unique within a source"),
+        ([row(), {"source": "own", "turns": "x"}], r"p\.jsonl:2: column 'prompt_id' is empty; a non-empty text is needed"),
         ([row(), row("b") | {"turns": []}], r"p\.jsonl:2: column 'turns': messages is empty"),
         ([row() | {"turns": None}], r"p\.jsonl:1: column 'turns' is empty"),
         ([row() | {"turns": "{"}], r"p\.jsonl:1: column 'turns' is not JSON"),
@@ -115,10 +132,10 @@ def test_a_prompt_of_a_megabyte(tmp_path: Path) -> None:
         ),
         ([row(text="  ")], r"p\.jsonl:1: column 'turns' has no user turn with text"),
         ([row(language="??")], r"p\.jsonl:1: column 'language': language '\?\?' is not a BCP-47 tag"),
-        ([row(prompt_id="")], r"p\.jsonl:1: column 'prompt_id' is ''; a non-empty text is needed"),
+        ([row(prompt_id="")], r"p\.jsonl:1: column 'prompt_id' is empty; a non-empty text is needed"),
         ([row(), row("b", category=3)], r"p\.jsonl:2: column 'category' is 3; a text or nothing is allowed"),
         ([row(tools="x")], r"p\.jsonl:1: column 'tools' is not JSON"),
-        ([{"source": "own", "promptid": "a", "turns": []}], r"column 'prompt_id' is missing, there are .*; is 'promptid' meant\?"),
+        ([{"source": "own", "promptid": "a", "turns": []}], r"column 'prompt_id' is missing, there are .*; did you mean 'promptid'"),
         ([{"prompt_id": "a", "turns": []}], r"column 'source' is missing; add it, or name one source for all rows"),
         ([[1]], r"p\.jsonl:1: a list; one JSON object a line is needed"),
     ],

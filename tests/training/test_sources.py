@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,7 @@ def test_languagebench_as_json(tmp_path: Path) -> None:
     ("name", "rows", "message"),
     [
         ("routellm", [{"prompt": "x", "score": 1}], "column 'mixtral_score' is missing, there are prompt, score"),
-        ("routellm", [{"prompt": "x", "mixtral_score": 6}], r"t\.jsonl row 1: column 'mixtral_score' is 6; a number from 1 to 5 is needed"),
+        ("routellm", [{"prompt": "x", "mixtral_score": 6}], r"t\.jsonl:1: column 'mixtral_score' is 6; a number from 1 to 5 is needed"),
         ("routellm", [{"prompt": None, "mixtral_score": 1}], r"no row can be used \(1 without prompt or score\)"),
         (
             "lmarena",
@@ -247,7 +248,7 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes) -> None:
 def test_registry_names_what_there_is(tmp_path: Path) -> None:
     assert set(SOURCES) == {"routellm", "routerbench", "lmarena", "helpsteer3", "languagebench"}
     assert all(source.url.startswith("https://") and source.columns and source.scores for source in SOURCES.values())
-    with pytest.raises(InvalidInput, match=r"unknown data set 'lmarna': .* is 'lmarena' meant"):
+    with pytest.raises(InvalidInput, match=r"unknown data set 'lmarna': .* did you mean 'lmarena'"):
         convert("lmarna", tmp_path)
     with pytest.raises(InvalidInput, match="no such file"):
         convert("lmarena", tmp_path / "t.parquet")
@@ -258,6 +259,14 @@ def test_what_is_written_reads_back_the_same(tmp_path: Path) -> None:
     prompts, outcomes = write_converted(converted, tmp_path / "out")
     pd.testing.assert_frame_equal(load_prompts(prompts), converted.prompts)
     pd.testing.assert_frame_equal(load_outcomes(outcomes), converted.outcomes)
+
+
+def test_both_tables_are_written_or_neither(tmp_path: Path) -> None:
+    converted = convert("lmarena", parquet(tmp_path / "t.parquet", ARENA_140K))
+    unwritable = replace(converted, outcomes=converted.outcomes.assign(note=[object()] * len(converted.outcomes)))
+    with pytest.raises(Exception, match="Could not convert"):
+        write_converted(unwritable, tmp_path / "out")
+    assert not list(tmp_path.glob("out/*"))
 
 
 def test_command_line_converts_and_checks(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from router.errors import InvalidInput
 from training.outcomes import load_outcomes
 from training.prompts import load_prompts
-from training.split import few_rows, group_folds, group_key, require_rows, rule_group, train_calibration_test
+from training.split import few_rows, group_folds, group_key, require_rows, rule_group
 
 
 @pytest.mark.parametrize(
@@ -82,23 +82,10 @@ def test_folds_are_even_in_size_and_in_every_stratum() -> None:
     assert (group_folds(groups, 5, 2, strata=source) != folds).any()
 
 
-def test_three_parts_in_the_wanted_shares() -> None:
-    groups = np.repeat(np.arange(500), 2)
-    part = train_calibration_test(groups, (0.6, 0.2, 0.2), seed=4)
-    share = pd.Series(part).value_counts(normalize=True)
-    assert share["train"] == pytest.approx(0.6, abs=0.02)
-    assert share["calibration"] == pytest.approx(0.2, abs=0.02)
-    assert pd.Series(part).groupby(groups).nunique().max() == 1
-
-
-def test_a_part_of_share_zero_is_empty() -> None:
-    assert set(train_calibration_test(range(100), (0.8, 0.0, 0.2))) == {"train", "test"}
-
-
 @pytest.mark.parametrize(
     ("groups", "n", "message"),
     [
-        (["a", "a", "b"], 5, "5 parts need at least 5 groups, there are 2"),
+        (["a", "a", "b"], 5, "5 folds need at least 5 groups, there are 2"),
         (["a", "b"], 1, "1 folds: at least 2"),
         (["a", None, "b"], 2, "row 1 has no group"),
     ],
@@ -106,12 +93,6 @@ def test_a_part_of_share_zero_is_empty() -> None:
 def test_impossible_folds(groups: list[str], n: int, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         group_folds(groups, n)
-
-
-@pytest.mark.parametrize("fractions", [(0.5, 0.2, 0.2), (1.2, -0.1, -0.1), (0.5, 0.5)])
-def test_impossible_fractions(fractions: tuple[float, float, float]) -> None:
-    with pytest.raises(InvalidInput, match="three numbers from 0 that add up to 1"):
-        train_calibration_test(range(10), fractions)
 
 
 def test_families_with_too_few_rows() -> None:

@@ -16,7 +16,7 @@ from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
 from training.assemble import assemble, inputs_of, load_tables
 from training.card import model_card
-from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping
+from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, recipe_of
 from training.targets import TargetMapping
 from training.train import cross_validate, threshold_for_quality, train_router
 
@@ -125,6 +125,23 @@ def test_constant_labels_are_refused(folder, plan):
 def test_an_unknown_model_is_named_with_its_neighbours(folder):
     with pytest.raises(InvalidInput, match=r"'smal'.*small"):
         assemble(*load_tables([folder]), Recipe((Pair(("smal",), ("large",)),)))
+
+
+def test_the_recipe_is_the_one_given_or_that_of_the_data_with_the_pair_named_instead(tmp_path):
+    text = '[heads]\nkind = "linear"\n[[pair]]\nweak = "a"\nstrong = "b"\n'
+    (tmp_path / "recipe.toml").write_text(text)
+    (tmp_path / "other.toml").write_text(text.replace('"b"', '"c"'))
+    assert recipe_of(None, [tmp_path], [], []).pairs == (Pair(("a",), ("b",)),)
+    assert recipe_of(tmp_path / "other.toml", [tmp_path], [], [], ["exact"]).pairs == (Pair(("a",), ("c",), score_kinds=("exact",)),)
+    named = recipe_of(tmp_path / "other.toml", [tmp_path], ["x"], ["y"])
+    assert (named.pairs, named.heads["kind"], named.title) == ((Pair(("x",), ("y",)),), "linear", "x against y")
+    assert not recipe_of(None, [tmp_path], ["x"], ["y"]).heads
+
+
+@pytest.mark.parametrize(("weak", "strong", "message"), [(["x"], [], "go together"), ([], [], "no pair of models")])
+def test_without_a_pair_there_is_no_recipe(tmp_path, weak, strong, message):
+    with pytest.raises(InvalidInput, match=message):
+        recipe_of(None, [tmp_path], weak, strong)
 
 
 def test_the_same_folder_twice_is_refused(folder):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from router.errors import LabelError
+from router.nearest import unknown_name
 from training.label.prompts import digest
 
 Role = Literal["weak", "strong", "pool", "judge"]
@@ -225,9 +225,7 @@ def override(config: LabelConfig, *, usd: float | None, tokens: int | None, conc
 def _known(table: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
     for name in table:
         if name not in allowed:
-            close = difflib.get_close_matches(name, allowed, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise LabelError(f"{where}: unknown setting {name!r}; allowed: {', '.join(allowed)}{hint}")
+            raise LabelError(f"{where}: {unknown_name('setting', name, allowed)}")
 
 
 def _prompt_defaults(table: Any, where: str) -> PromptDefaults:
@@ -258,7 +256,7 @@ def _settings(kind: type[Any], table: Any, where: str) -> Any:
 def _check_weights(weights: Mapping[str, Any]) -> None:
     for name, weight in weights.items():
         if name not in DIMENSIONS:
-            raise LabelError(f"quality_weights: unknown dimension {name!r}; allowed: {', '.join(DIMENSIONS)}")
+            raise LabelError(f"quality_weights: {unknown_name('dimension', name, DIMENSIONS)}")
         if not isinstance(weight, int | float) or isinstance(weight, bool) or weight < 0:
             raise LabelError(f"quality_weights: {name} is {weight!r}; allowed: a number from 0")
     if not any(weights.values()):

@@ -8,7 +8,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
 
-from router.errors import LabelError
+from router.errors import InvalidInput
+from router.nearest import unknown_name
 
 # kind -> (required fields, optional fields)
 GRADER_FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -24,23 +25,24 @@ GRADER_FIELDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def check_grader(grader: Any, where: str, tools: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-    """Return ``grader`` as a dict, or raise a LabelError that names the field and what is allowed."""
+    """Return ``grader`` as a dict, or raise an InvalidInput that names the field and what is allowed."""
     if not isinstance(grader, Mapping):
-        raise LabelError(f"{where}: grader is {grader!r}; expected an object with a kind")
+        raise InvalidInput(f"{where}: grader is {grader!r}; expected an object with a kind")
     kind = grader.get("kind")
     if not isinstance(kind, str) or kind not in GRADER_FIELDS:
-        raise LabelError(f"{where}: unknown grader kind {kind!r}; allowed: {', '.join(GRADER_FIELDS)}")
+        raise InvalidInput(f"{where}: {unknown_name('grader kind', str(kind), GRADER_FIELDS)}")
     required, optional = GRADER_FIELDS[kind]
     for name in required:
         if name not in grader:
-            raise LabelError(f"{where}: grader {kind!r} lacks {name!r}; it needs: {', '.join(required)}")
-    unknown = sorted(set(grader) - {"kind", *required, *optional})
+            raise InvalidInput(f"{where}: grader {kind!r} lacks {name!r}; it needs: {', '.join(required)}")
+    # An object column of Parquet gives every grader the fields of all, empty.
+    given = {str(name): value for name, value in grader.items() if value is not None or name in required}
+    unknown = sorted(set(given) - {"kind", *required, *optional})
     if unknown:
-        raise LabelError(f"{where}: grader {kind!r} has unknown field {unknown[0]!r}; allowed: {', '.join(required + optional)}")
-    problem = _CHECKS[kind](grader, tools)
-    if problem:
-        raise LabelError(f"{where}: grader {kind!r}: {problem}")
-    return dict(grader)
+        raise InvalidInput(f"{where}: grader {kind!r}: {unknown_name('field', unknown[0], required + optional)}")
+    if problem := _CHECKS[kind](given, tools):
+        raise InvalidInput(f"{where}: grader {kind!r}: {problem}")
+    return given
 
 
 def _strings(value: Any) -> bool:

@@ -1,16 +1,19 @@
-"""Prompts to label, read from JSONL, a folder of JSONL, or Parquet, and checked row by row."""
+"""Prompts to label: the prompt table as everything else reads it (:mod:`training.prompts`), with what asking and grading need of it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from router.errors import LabelError
+from router.errors import InvalidInput
+from router.nearest import unknown_name
 from training.label.grader_specs import check_grader
+from training.prompts import canonical_names, read_languages, read_turns
+from training.tables import Table, json_column, optional, optional_text, plain, read_table, refuse_duplicates, require_columns, require_text
 
 DEFAULT_GRADER: Mapping[str, Any] = {"kind": "judge", "rubric": "A correct, complete answer that does what was asked."}
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -44,10 +47,12 @@ class LabelPrompt:
         return digest({"messages": list(self.messages), "tools": list(self.tools)})
 
 
-ALLOWED_FIELDS = tuple(f.name for f in fields(LabelPrompt))
-# Columns of the public outcome-table format that carry nothing a labeller needs, or carry it under another name.
+FIELDS = tuple("turns" if f.name == "messages" else f.name for f in fields(LabelPrompt))
+"""What may stand in a row: a field that nobody reads is a mistake that costs tokens, so it is refused."""
+OBJECT_FIELDS = ("grader", "metadata")
+TEXT_FIELDS = tuple(name for name in FIELDS if name not in (*OBJECT_FIELDS, "turns", "tools", "language", "max_tokens"))
+# Columns of the canonical tables that say nothing a labeller needs.
 IGNORED_FIELDS = ("n_turns", "src_lang")
-JSON_COLUMNS = ("messages", "turns", "tools", "grader", "metadata")
 
 
 def digest(value: Any) -> str:
@@ -57,133 +62,77 @@ def digest(value: Any) -> str:
 
 
 def load_prompts(path: Path) -> list[LabelPrompt]:
-    """Read and check every prompt under ``path``.
+    """Read and check every prompt of a file or folder in the format of ``docs/data-format.md``; ``source`` may be left out.
 
     Raises
     ------
-    LabelError
+    InvalidInput
         With the file and line (or row) of the first thing that cannot be used.
     """
-    if not path.exists():
-        raise LabelError(f"prompts {str(path)!r} do not exist; give a .jsonl file, a folder of them, or a .parquet file")
-    prompts: list[LabelPrompt] = []
-    seen: dict[str, str] = {}
-    for where, row in _rows(path):
-        prompt = parse_prompt(row, where)
-        if prompt.prompt_id in seen:
-            raise LabelError(f"{where}: prompt_id {prompt.prompt_id!r} was already used at {seen[prompt.prompt_id]}; ids must be unique")
-        seen[prompt.prompt_id] = where
-        prompts.append(prompt)
-    if not prompts:
-        raise LabelError(f"prompts {str(path)!r} hold no prompt; expected one JSON object a line")
+    return label_prompts(read_table(path, "prompts"), name=str(path))
+
+
+def label_prompts(table: Table, *, name: str = "prompts") -> list[LabelPrompt]:
+    """Check a table in the canonical format; see :func:`load_prompts`."""
+    table = canonical_names(table)
+    _refuse_unknown(table)
+    require_columns(table.frame, name, ("prompt_id", "turns"))
+    table = replace(table, frame=table.frame.assign(prompt_id=require_text(table, "prompt_id")))
+    refuse_duplicates(table, ("prompt_id",), "ids are unique within a labelling run, whatever the source")
+    turns, tools, _ = read_turns(table)
+    given: dict[str, Sequence[Any]] = {
+        **{column: optional_text(table, column).tolist() for column in TEXT_FIELDS},
+        **{column: json_column(table, column, dict).tolist() for column in OBJECT_FIELDS},
+        "language": read_languages(table),
+        "max_tokens": _token_limits(table),
+    }
+    prompts = []
+    for row in range(len(table.frame)):
+        where = table.where(row)
+        values = {column: cells[row] for column, cells in given.items() if cells[row] is not None}
+        offered = _check_tools(tools.iloc[row] or [], where)
+        values["grader"] = check_grader(values.get("grader", dict(DEFAULT_GRADER)), where, offered)
+        if "task_kind" in values:
+            values.setdefault("capability", values["task_kind"])
+        prompts.append(LabelPrompt(messages=_check_messages(turns.iloc[row], where), tools=offered, **values))
     return prompts
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if path.is_dir():
-        files = sorted(path.glob("*.jsonl"))
-        if not files:
-            raise LabelError(f"folder {str(path)!r} holds no .jsonl file")
-        for file in files:
-            yield from _jsonl_rows(file)
-    elif path.suffix == ".parquet":
-        yield from _parquet_rows(path)
-    elif path.suffix in (".jsonl", ".ndjson"):
-        yield from _jsonl_rows(path)
-    else:
-        raise LabelError(f"{str(path)!r} ends in {path.suffix!r}; allowed: .jsonl, .ndjson, .parquet, or a folder of .jsonl")
+def _refuse_unknown(table: Table) -> None:
+    for column in table.frame.columns:
+        if column not in (*FIELDS, *IGNORED_FIELDS):
+            used = optional(table.frame, column).notna().to_numpy()
+            if used.any():
+                raise InvalidInput(f"{table.where(int(used.argmax()))}: {unknown_name('field', str(column), FIELDS)}")
 
 
-def _jsonl_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
-        where = f"{path.name}:{number}"
-        if not raw.strip():
-            continue
-        try:
-            row = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
-        except UnicodeDecodeError as error:
-            raise LabelError(f"{where}: not UTF-8 (byte {error.start} is 0x{raw[error.start]:02x}); save the file as UTF-8") from error
-        except json.JSONDecodeError as error:
-            raise LabelError(f"{where}: not JSON ({error.msg} at column {error.colno}); expected one JSON object a line") from error
-        if not isinstance(row, dict):
-            raise LabelError(f"{where}: expected a JSON object, got {type(row).__name__}")
-        yield where, row
+def _token_limits(table: Table) -> list[int | None]:
+    limits: list[int | None] = []
+    for row, value in enumerate(map(plain, optional(table.frame, "max_tokens"))):
+        # A column with gaps often holds its whole numbers as floats.
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and value >= 1 and value % 1 == 0
+        if value is not None and not whole:
+            raise InvalidInput(f"{table.where(row)}: max_tokens is {value!r}; a whole number from 1 is allowed")
+        limits.append(None if value is None else int(value))
+    return limits
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        rows = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise LabelError(f"{str(path)!r} is not a readable Parquet file: {str(error).splitlines()[0]}") from error
-    for number, row in enumerate(rows, start=1):
-        where = f"{path.name} row {number}"
-        clean = {name: value for name, value in row.items() if value is not None}
-        for name in JSON_COLUMNS:
-            text = clean.get(name)
-            # A plain text under messages is the question itself, not a list of messages.
-            if isinstance(text, str) and (name != "messages" or text.lstrip().startswith("[{")):
-                try:
-                    clean[name] = json.loads(text)
-                except json.JSONDecodeError as error:
-                    raise LabelError(f"{where}: column {name!r} is not JSON ({error.msg})") from error
-        yield where, clean
-
-
-def parse_prompt(row: Mapping[str, Any], where: str) -> LabelPrompt:
-    """Check one record; ``where`` names it in errors."""
-    values = {name: value for name, value in row.items() if name not in IGNORED_FIELDS and value is not None}
-    if "turns" in values and "messages" not in values:
-        values["messages"] = values.pop("turns")
-    unknown = sorted(set(values) - set(ALLOWED_FIELDS))
-    if unknown:
-        raise LabelError(f"{where}: unknown field {unknown[0]!r}; allowed: {', '.join(ALLOWED_FIELDS)} (or turns for messages)")
-    for name in ("prompt_id", "messages"):
-        if name not in values:
-            raise LabelError(f"{where}: field {name!r} is missing; present: {', '.join(sorted(row)) or 'none'}")
-    _check_types(values, where)
-    values["messages"] = _check_messages(values["messages"], where)
-    values["tools"] = _check_tools(values.get("tools", []), where)
-    values["grader"] = check_grader(values.get("grader", dict(DEFAULT_GRADER)), where, values["tools"])
-    if "capability" not in values and "task_kind" in values:
-        values["capability"] = values["task_kind"]
-    return LabelPrompt(**values)
-
-
-def _check_types(values: Mapping[str, Any], where: str) -> None:
-    for name, value in values.items():
-        if name in ("messages", "tools", "grader", "metadata"):
-            continue
-        if name == "max_tokens":
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise LabelError(f"{where}: max_tokens is {value!r}; allowed: a whole number from 1")
-        elif not isinstance(value, str) or (name == "prompt_id" and not value.strip()):
-            raise LabelError(f"{where}: field {name!r} is {value!r}; expected a non-empty string")
-
-
-def _check_messages(messages: Any, where: str) -> tuple[Mapping[str, Any], ...]:
-    if isinstance(messages, str):
-        messages = [{"role": "user", "content": messages}]
-    if not isinstance(messages, list) or not messages:
-        raise LabelError(f"{where}: messages must be a non-empty list of {{role, content}}")
+def _check_messages(messages: Sequence[Mapping[str, Any]], where: str) -> tuple[Mapping[str, Any], ...]:
+    """What a chat endpoint asks for beyond what can be read."""
     for number, message in enumerate(messages):
-        if not isinstance(message, dict) or message.get("role") not in ROLES:
-            got = message.get("role") if isinstance(message, dict) else message
-            raise LabelError(f"{where}: messages[{number}] has role {got!r}; allowed: {', '.join(ROLES)}")
+        if message.get("role") not in ROLES:
+            raise InvalidInput(f"{where}: turns[{number}] has role {message.get('role')!r}; allowed are {', '.join(ROLES)}")
         if not isinstance(message.get("content"), str | list) and not message.get("tool_calls"):
-            raise LabelError(f"{where}: messages[{number}] has no content; expected text or a list of content parts")
+            raise InvalidInput(f"{where}: turns[{number}] has no content; a text or a list of content parts is needed")
     if messages[-1]["role"] not in ("user", "tool"):
-        raise LabelError(f"{where}: the last message is by {messages[-1]['role']!r}; a prompt ends with the user or a tool result")
+        raise InvalidInput(f"{where}: the last turn is by {messages[-1]['role']!r}; a prompt ends with the user or a tool result")
     return tuple(messages)
 
 
-def _check_tools(tools: Any, where: str) -> tuple[Mapping[str, Any], ...]:
-    if not isinstance(tools, list | tuple):
-        raise LabelError(f"{where}: tools must be a list of OpenAI function tools")
+def _check_tools(tools: Sequence[Any], where: str) -> tuple[Mapping[str, Any], ...]:
     for number, tool in enumerate(tools):
         function = tool.get("function") if isinstance(tool, dict) else None
         if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-            raise LabelError(f'{where}: tools[{number}] is not an OpenAI function tool {{"type": "function", "function": {{"name": ...}}}}')
+            shape = '{"type": "function", "function": {"name": ...}}'
+            raise InvalidInput(f"{where}: tools[{number}] is not an OpenAI function tool {shape}")
     return tuple(tools)

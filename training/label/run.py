@@ -28,7 +28,7 @@ from training.label.progress import Progress
 from training.label.prompts import LabelPrompt
 from training.label.scoring import Row, grade_all, judge_rows
 from training.label.store import JsonlStore, write_jsonl
-from training.tables import write_parquet
+from training.tables import write_tables
 
 STAGES = ("answer", "judge", "grade")
 
@@ -175,9 +175,8 @@ class LabelRun:
         priced = {model.name for model in self.config.answering if model.price_in_per_mtok or model.price_out_per_mtok}
         costs = {key: record["cost_usd"] for key, record in current.items() if key[1] in priced}
         outcomes = outcomes_table(self.config, self.prompts, rows, costs)
-        write_parquet(self.out / "prompts.parquet", prompts_table(self.prompts))
-        write_parquet(self.out / "outcomes.parquet", outcomes)
-        write_parquet(self.out / "deltas.parquet", deltas_table(self.config, self.prompts, rows))
+        deltas = deltas_table(self.config, self.prompts, rows)
+        write_tables(self.out, {"prompts": prompts_table(self.prompts), "outcomes": outcomes, "deltas": deltas})
         return len(outcomes)
 
     def _card(self, current: dict[tuple[str, str], dict[str, Any]], judged: Sequence[dict[str, Any]], report: RunReport) -> dict[str, Any]:

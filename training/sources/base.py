@@ -13,7 +13,7 @@ import pandas as pd
 from router.errors import InvalidInput
 from training.outcomes import REQUIRED, check_outcomes, match_prompts
 from training.prompts import complete_prompts
-from training.tables import Table, write_parquet
+from training.tables import Table, write_tables
 
 Row = dict[str, Any]
 
@@ -96,9 +96,6 @@ class Source:
     read: Callable[[Path], Converted]
 
 
-def write_converted(converted: Converted, folder: Path) -> tuple[Path, Path]:
-    """Write ``prompts.parquet`` and ``outcomes.parquet``, each whole or not at all."""
-    prompts, outcomes = folder / "prompts.parquet", folder / "outcomes.parquet"
-    write_parquet(prompts, converted.prompts)
-    write_parquet(outcomes, converted.outcomes)
-    return prompts, outcomes
+def write_converted(converted: Converted, folder: Path) -> list[Path]:
+    """Write ``prompts.parquet`` and ``outcomes.parquet``, both or none."""
+    return write_tables(folder, {"prompts": converted.prompts, "outcomes": converted.outcomes})

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from router.errors import InvalidInput
-from training.tables import Table, is_missing, jsonl_rows, require_columns
+from training.tables import JSONL_SUFFIXES, Table, is_missing, line_runs, plain, read_jsonl, read_parquet, require_columns
 
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json")
 _PICKLES: Final = (".pkl", ".pickle", ".joblib")
@@ -30,9 +29,10 @@ def read_rows(path: Path, required: Sequence[str], suffixes: Sequence[str] = SUF
     frame, lines = _frame(path, suffix)
     if frame.empty:
         raise InvalidInput(f"{path}: no rows; at least one is needed")
-    require_columns(Table(frame, ()), str(path), required)
-    for row, values in zip(lines, frame.to_dict("records"), strict=True):
-        yield f"{path.name} row {row}", {str(name): _plain(value) for name, value in values.items()}
+    table = Table(frame, tuple(line_runs(0, path.name, len(frame), lines)))
+    require_columns(frame, str(path), required)
+    for row, values in enumerate(frame.to_dict("records")):
+        yield table.where(row), {str(name): None if _absent(value) else plain(value) for name, value in values.items()}
 
 
 def number(value: Any, where: str, column: str, lowest: float, highest: float) -> float:
@@ -88,24 +88,20 @@ def _suffix(path: Path, suffixes: Sequence[str]) -> str:
     return suffix
 
 
-def _frame(path: Path, suffix: str) -> tuple[pd.DataFrame, Iterable[int]]:
-    import pyarrow as pa
-
+def _frame(path: Path, suffix: str) -> tuple[pd.DataFrame, list[int] | None]:
+    if suffix in JSONL_SUFFIXES:
+        return read_jsonl(path)
+    if suffix == ".parquet":
+        return read_parquet(path), None
     try:
-        if suffix in (".jsonl", ".ndjson"):
-            rows = list(jsonl_rows(path))
-            return pd.DataFrame([row for _, row in rows], dtype=object), [line for line, _ in rows]
-        frame = pd.DataFrame(_json(path), dtype=object) if suffix == ".json" else _read(path, suffix)
-    except (OSError, EOFError, UnicodeDecodeError, pa.ArrowException, ValueError) as error:
+        if suffix == ".json":
+            return pd.DataFrame(_json(path), dtype=object), None
+        # Texts such as "None" or "NA" are answers and ids here, so only an empty cell is missing.
+        return pd.read_csv(path, keep_default_na=False, na_values=[""]), None
+    except (OSError, EOFError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{path}: not a readable {suffix[1:]} file: {str(error).splitlines()[0]}") from error
-    return frame, range(1, len(frame) + 1)
-
-
-def _read(path: Path, suffix: str) -> pd.DataFrame:
-    # Texts such as "None" or "NA" are answers and ids here, so only an empty CSV cell is missing.
-    return pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path, keep_default_na=False, na_values=[""])
 
 
 def _json(path: Path) -> list[Any]:
@@ -116,13 +112,6 @@ def _json(path: Path) -> list[Any]:
     return rows
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value.tolist()]
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if value is None or (not isinstance(value, str) and is_missing(value)) else value
+def _absent(value: Any) -> bool:
+    """Missing; an empty text is a value here."""
+    return not isinstance(value, str) and is_missing(value)

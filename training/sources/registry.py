@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from router.errors import InvalidInput
+from router.nearest import unknown_name
 from training.sources import helpsteer3, languagebench, lmarena, routellm, routerbench
 from training.sources.base import Converted, Source
-from training.tables import near_names
 
 SOURCES: Final[Mapping[str, Source]] = MappingProxyType(
     {module.SOURCE.name: module.SOURCE for module in (routellm, routerbench, lmarena, helpsteer3, languagebench)}
@@ -27,9 +27,7 @@ def source_named(name: str) -> Source:
     """
     if name in SOURCES:
         return SOURCES[name]
-    near = near_names(name, SOURCES)
-    hint = f"; is {near[0]!r} meant?" if near else ""
-    raise InvalidInput(f"unknown data set {name!r}: there are {', '.join(SOURCES)}{hint}")
+    raise InvalidInput(unknown_name("data set", name, SOURCES))
 
 
 def convert(name: str, path: Path) -> Converted:

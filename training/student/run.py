@@ -17,7 +17,7 @@ from router.encoders.fast import CHARACTERS_PER_TOKEN, FastEncoder, build_piece_
 from router.encoders.full import FullEncoder, build_full
 from router.errors import InvalidInput
 from router.files.e5_source import E5_SHA256, find_container
-from router.files.encoders import EncoderFolder, write_encoder_folder
+from router.files.encoders import EncoderFolder, check_encoder_output, write_encoder_folder
 from training.student.evaluate import mean_cosine, translation_retrieval
 from training.student.fit import Lessons, Pieces, fit, initial_student
 from training.student.lexicon import learn_lexicon
@@ -30,6 +30,7 @@ from training.student.vocabulary import choose_pieces, count_pieces
 
 def run(parallel: Path, prompts: Path, output: Path, wheel: Path | None, cache: Path | None, params_file: Path | None) -> dict[str, Any]:
     """Train, evaluate on the held-out groups, write the folder; returns the metrics that its manifest also holds."""
+    check_encoder_output(output)
     params = StudentParams.read(params_file)
     torch.set_num_threads(params.threads)
     started = time.monotonic()

@@ -9,14 +9,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pandas as pd
 import pytest
 
 pytest.importorskip("openai", reason="labelling needs the train extra")
 
 from training.label.config import LabelConfig, config_from_mapping
 from training.label.progress import Progress
-from training.label.prompts import LabelPrompt, parse_prompt
+from training.label.prompts import LabelPrompt, label_prompts
 from training.label.run import LabelRun, RunReport
+from training.tables import Table
 
 
 def _fake_server_module() -> ModuleType:
@@ -48,6 +50,15 @@ def server(make_server: Callable[..., Any]) -> Any:
     return make_server()
 
 
+def prompts_of(*rows: dict[str, Any]) -> list[LabelPrompt]:
+    return label_prompts(Table(pd.DataFrame(list(rows), dtype=object), ((0, "here", 1),)))
+
+
+@pytest.fixture
+def make_prompts() -> Callable[..., list[LabelPrompt]]:
+    return prompts_of
+
+
 def numeric_prompts(count: int) -> list[LabelPrompt]:
     rows = [
         {
@@ -60,7 +71,7 @@ def numeric_prompts(count: int) -> list[LabelPrompt]:
         }
         for i in range(count)
     ]
-    return [parse_prompt(row, "here") for row in rows]
+    return prompts_of(*rows)
 
 
 @pytest.fixture
@@ -70,7 +81,7 @@ def prompts() -> list[LabelPrompt]:
 
 def judged_prompt(**changes: Any) -> LabelPrompt:
     row = {"prompt_id": "j1", "messages": "Describe the sea.", "grader": {"kind": "judge", "rubric": "vivid"}, "language": "en"}
-    return parse_prompt({**row, **changes}, "here")
+    return prompts_of({**row, **changes})[0]
 
 
 @pytest.fixture

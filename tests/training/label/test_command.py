@@ -1,16 +1,31 @@
 import json
+import sys
+from dataclasses import dataclass
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from interlock.commands.label import label, label_server
+from interlock.cli import main
 from training.label import local_server
 
-app = typer.Typer()
-app.command("label")(label)
-app.command("label-server")(label_server)
-runner = CliRunner()
+
+@dataclass(frozen=True)
+class Ended:
+    exit_code: int
+    output: str
+    stderr: str
+
+
+@pytest.fixture
+def invoke(monkeypatch, capsys):
+    """Runs the command line in this process, as a user would."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["interlock", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return Ended(stopped.value.code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture
@@ -21,11 +36,7 @@ def prompts_file(tmp_path):
     return path
 
 
-def invoke(*arguments):
-    return runner.invoke(app, [str(argument) for argument in arguments])
-
-
-def test_flags_are_enough(server, prompts_file, tmp_path):
+def test_flags_are_enough(invoke, server, prompts_file, tmp_path):
     flags = [
         "--weak-url",
         server.url,
@@ -39,12 +50,12 @@ def test_flags_are_enough(server, prompts_file, tmp_path):
         f"third={server.url}#t",
     ]
     result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 0, result.stderr
     assert "9 of 9 answered" in result.output
     assert {request["model"] for request in server.requests} == {"s", "b", "t"}
 
 
-def test_a_reached_budget_is_no_error(server, prompts_file, tmp_path):
+def test_a_reached_budget_is_no_error(invoke, server, prompts_file, tmp_path):
     flags = ["--weak-url", server.url, "--strong-url", server.url, "--max-total-tokens", "1"]
     result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
     assert result.exit_code == 0
@@ -64,7 +75,7 @@ def test_a_reached_budget_is_no_error(server, prompts_file, tmp_path):
         (["--weak-url", "http://127.0.0.1:9/v1", "--strong-url", "http://127.0.0.1:9/v1", "--only", "x"], "--only 'x' is not a model"),
     ],
 )
-def test_bad_usage_is_one_line_and_code_2(flags, message, prompts_file, tmp_path):
+def test_bad_usage_is_one_line_and_code_2(invoke, flags, message, prompts_file, tmp_path):
     result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ")
@@ -73,23 +84,23 @@ def test_bad_usage_is_one_line_and_code_2(flags, message, prompts_file, tmp_path
     assert not (tmp_path / "run").exists()
 
 
-def test_missing_prompts(tmp_path):
+def test_missing_prompts(invoke, tmp_path):
     result = invoke("label", tmp_path / "none.jsonl", "--weak-url", "http://h/v1", "--strong-url", "http://h/v1", "--out", tmp_path / "run")
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
 
 
-def test_the_local_server_checks_what_it_is_given(tmp_path):
+def test_the_local_server_checks_what_it_is_given(invoke, tmp_path):
     assert "does not exist" in invoke("label-server", tmp_path / "m.gguf").stderr
     (tmp_path / "m.gguf").write_bytes(b"PK\x03\x04")
     result = invoke("label-server", tmp_path / "m.gguf")
     assert (result.exit_code, "is not a GGUF file" in result.stderr) == (2, True)
 
 
-def test_the_local_server_wants_a_free_port_and_its_package(tmp_path, server, monkeypatch):
+def test_the_local_server_wants_a_free_port_and_its_package(invoke, tmp_path, server, monkeypatch):
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF....")
     assert "is not free" in invoke("label-server", path, "--port", server.http.server_port).stderr
-    monkeypatch.setitem(__import__("sys").modules, "xllamacpp", None)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
     monkeypatch.setattr(local_server, "check_port", lambda port, host: None)
     result = invoke("label-server", path)
     assert result.exit_code == 2

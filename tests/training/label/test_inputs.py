@@ -3,12 +3,13 @@ import json
 import pandas as pd
 import pytest
 
-from router.errors import LabelError
+from router.errors import InvalidInput, LabelError
 from training.label.config import config_from_mapping, load_config
 from training.label.prompts import load_prompts
 from training.label.run import prompts_table
 
-GOOD = {"prompt_id": "a", "messages": [{"role": "user", "content": "سلام"}], "language": "fa"}
+ASK = {"role": "user", "content": "سلام"}
+GOOD = {"prompt_id": "a", "messages": [ASK], "language": "fa"}
 
 
 def write(path, *rows):
@@ -29,6 +30,58 @@ def test_jsonl_folder_and_parquet_hold_the_same(tmp_path):
     assert [(p.prompt_id, p.hash, p.grader) for p in again] == [(p.prompt_id, p.hash, p.grader) for p in one]
 
 
+def test_what_a_former_run_wrote_is_read_again(tmp_path, make_prompts, server, make_config, run_label):
+    prompts = make_prompts(GOOD | {"max_tokens": 16}, GOOD | {"prompt_id": "b"})
+    run_label(make_config(server.url), prompts)
+    for path in (tmp_path / "run", tmp_path / "run" / "prompts.parquet"):
+        again = load_prompts(path)
+        assert [(p.prompt_id, p.hash, p.grader, p.language, p.max_tokens) for p in again] == [
+            (p.prompt_id, p.hash, p.grader, p.language, p.max_tokens) for p in prompts
+        ]
+        assert [type(p.max_tokens) for p in again] == [int, type(None)]
+
+
+def test_everything_in_the_format_is_read(tmp_path):
+    turns = json.dumps([ASK], ensure_ascii=False)
+    row = {
+        "source": "own",
+        "prompt_id": 7,
+        "turns": turns,
+        "license": "CC0-1.0",
+        "n_turns": 1,
+        "grader": '{"kind": "numeric", "answer": 1}',
+    }
+    (prompt,) = load_prompts(write(tmp_path / "p.ndjson", row))
+    assert (prompt.source, prompt.prompt_id, prompt.messages, prompt.licence) == ("own", "7", (ASK,), "CC0-1.0")
+    assert prompt.grader == {"kind": "numeric", "answer": 1}
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    pd.DataFrame([{**row, "turns": [ASK]}]).to_parquet(folder / "prompts.parquet")
+    write(folder / "answers.jsonl", {"no": "prompt"})
+    assert load_prompts(folder) == [prompt]
+
+
+def test_graders_may_share_an_object_column(tmp_path):
+    graders = [{"kind": "numeric", "answer": 3}, {"kind": "contains", "all": [["x"]]}]
+    pd.DataFrame([{**GOOD, "prompt_id": str(i), "grader": g} for i, g in enumerate(graders)]).to_parquet(tmp_path / "p.parquet")
+    assert [prompt.grader for prompt in load_prompts(tmp_path / "p.parquet")] == graders
+
+
+def test_tools_listed_in_a_system_turn_are_offered_as_tools(tmp_path):
+    tool = {"name": "convert", "parameters": {"type": "object"}}
+    system = {"role": "system", "content": f"You can call these tools:\n{json.dumps(tool)}"}
+    row = {**GOOD, "messages": [system, ASK], "grader": {"kind": "tool_call", "name": "convert"}}
+    (prompt,) = load_prompts(write(tmp_path / "p.jsonl", row))
+    assert prompt.messages == (ASK,)
+    assert prompt.tools == ({"type": "function", "function": tool},)
+
+
+def test_stored_answers_stay_those_of_their_prompts(make_prompts):
+    tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}
+    plain, equipped = make_prompts(GOOD, {**GOOD, "prompt_id": "b", "tools": [tool]})
+    assert (plain.hash, equipped.hash) == ("b0b25cdccc1a50c6", "9954e69246486355")
+
+
 def test_a_plain_table_of_questions_is_enough(tmp_path):
     pd.DataFrame({"prompt_id": ["1"], "messages": ["Why is the sky blue?"]}).to_parquet(tmp_path / "q.parquet")
     (prompt,) = load_prompts(tmp_path / "q.parquet")
@@ -39,24 +92,35 @@ def test_a_plain_table_of_questions_is_enough(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"prompt": "x"}, "x.jsonl:1: unknown field 'prompt'; allowed: prompt_id, messages, language"),
-        ({"messages": None}, "x.jsonl:1: field 'messages' is missing; present:"),
-        ({"prompt_id": None}, "field 'prompt_id' is missing"),
-        ({"prompt_id": 7}, "field 'prompt_id' is 7; expected a non-empty string"),
-        ({"messages": []}, "messages must be a non-empty list"),
-        ({"messages": [{"role": "human", "content": "x"}]}, "role 'human'; allowed: system, developer, user, assistant, tool"),
-        ({"messages": [{"role": "user"}]}, r"messages\[0\] has no content"),
-        ({"messages": [{"role": "assistant", "content": "x"}]}, "the last message is by 'assistant'"),
-        ({"max_tokens": 0}, "max_tokens is 0; allowed: a whole number from 1"),
+        ({"prompt": "x"}, "x.jsonl:1: unknown field 'prompt': there are prompt_id, turns, language"),
+        ({"messages": None}, "column 'turns' is missing, there are prompt_id, language"),
+        ({"prompt_id": None}, "column 'prompt_id' is missing"),
+        ({"prompt_id": True}, "x.jsonl:1: column 'prompt_id' is True; a non-empty text is needed"),
+        ({"messages": []}, "x.jsonl:1: column 'turns': messages is empty: at least one message is needed"),
+        ({"messages": "[1"}, "x.jsonl:1: column 'turns' is not JSON"),
+        ({"messages": [{"role": "human", "content": "x"}]}, "role is 'human': allowed are system, developer, user, assistant, tool"),
+        (
+            {"messages": [ASK, {"role": "function", "content": "x"}]},
+            "role 'function'; allowed are system, developer, user, assistant, tool",
+        ),
+        ({"messages": [{"role": "user"}, ASK]}, r"turns\[0\] has no content"),
+        ({"messages": [ASK, {"role": "assistant", "content": "x"}]}, "x.jsonl:1: the last turn is by 'assistant'"),
+        ({"messages": [{"role": "system", "content": "x"}]}, "no user turn with text"),
+        ({"language": "Persian, mostly"}, "x.jsonl:1: column 'language': language 'Persian, mostly' is not a BCP-47 tag"),
+        ({"source": 3}, "x.jsonl:1: column 'source' is 3; a text or nothing is allowed"),
+        ({"max_tokens": 0}, "x.jsonl:1: max_tokens is 0; a whole number from 1 is allowed"),
+        ({"max_tokens": 1.5}, "max_tokens is 1.5"),
+        ({"max_tokens": True}, "max_tokens is True"),
         ({"tools": [{"name": "x"}]}, r"tools\[0\] is not an OpenAI function tool"),
+        ({"grader": "numeric"}, "x.jsonl:1: column 'grader' is not JSON"),
         (
             {"grader": {"kind": "regex"}},
-            "unknown grader kind 'regex'; allowed: numeric, exact, contains, choice, json, tool_call, unit_tests, judge",
+            "unknown grader kind 'regex': there are numeric, exact, contains, choice, json, tool_call, unit_tests, judge",
         ),
         ({"grader": {"kind": ["numeric"]}}, "unknown grader kind"),
         ({"grader": {"kind": "numeric"}}, "grader 'numeric' lacks 'answer'"),
         ({"grader": {"kind": "numeric", "answer": "4"}}, "answer is '4'; expected a number"),
-        ({"grader": {"kind": "numeric", "answer": 4, "tol": 1}}, "unknown field 'tol'; allowed: answer, tolerance"),
+        ({"grader": {"kind": "numeric", "answer": 4, "tol": 1}}, "unknown field 'tol': there are answer, tolerance"),
         ({"grader": {"kind": "exact", "answers": "x"}}, "answers must be a non-empty list of strings"),
         ({"grader": {"kind": "contains", "all": ["x"]}}, "all must be a non-empty list of lists"),
         ({"grader": {"kind": "choice", "answer": "E", "options": ["A", "B"]}}, "answer 'E' is not among options A, B"),
@@ -69,35 +133,21 @@ def test_a_plain_table_of_questions_is_enough(tmp_path):
 )
 def test_a_bad_record_is_named(tmp_path, change, message):
     row = {key: value for key, value in {**GOOD, **change}.items() if value is not None}
-    with pytest.raises(LabelError, match=message) as caught:
+    with pytest.raises(InvalidInput, match=message) as caught:
         load_prompts(write(tmp_path / "x.jsonl", row))
     assert "\n" not in str(caught.value)
 
 
 def test_bad_files_are_named(tmp_path):
     def refused(path, message):
-        with pytest.raises(LabelError, match=message):
+        with pytest.raises(InvalidInput, match=message):
             load_prompts(path)
 
-    refused(tmp_path / "gone.jsonl", "gone.jsonl' do not exist")
-    refused(write(tmp_path / "x.csv", GOOD), "ends in '.csv'; allowed: .jsonl")
-    empty = tmp_path / "empty.jsonl"
-    empty.write_text("\n\n")
-    refused(empty, "hold no prompt")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    refused(folder, "holds no .jsonl file")
-    broken = tmp_path / "broken.jsonl"
-    broken.write_bytes(json.dumps(GOOD).encode() + b'\n{"prompt_id": "\xff"}\n')
-    refused(broken, r"broken\.jsonl:2: not UTF-8 \(byte 15 is 0xff\)")
-    broken.write_bytes(b"[1]\n")
-    refused(broken, "broken.jsonl:1: expected a JSON object, got list")
-    broken.write_bytes(b"{'a': 1}\n")
-    refused(broken, "broken.jsonl:1: not JSON")
-    refused(write(tmp_path / "twice.jsonl", GOOD, GOOD), "twice.jsonl:2: prompt_id 'a' was already used at twice.jsonl:1")
-    fake = tmp_path / "fake.parquet"
-    fake.write_text("no table")
-    refused(fake, "is not a readable Parquet file")
+    refused(tmp_path / "gone.jsonl", r"gone\.jsonl: no such file or folder")
+    refused(write(tmp_path / "x.csv", GOOD), r"files ending in \.csv are not read; allowed are \.parquet, \.jsonl, \.ndjson")
+    refused(
+        write(tmp_path / "twice.jsonl", {**GOOD, "source": "x"}, {**GOOD, "source": "y"}), "twice.jsonl:2: prompt_id 'a' stands already"
+    )
 
 
 def test_a_byte_order_mark_is_no_trouble(tmp_path):
@@ -121,7 +171,7 @@ MODELS = [
         ({"models": [MODELS[0], {**MODELS[1], "name": "big"}]}, "model name 'big' is used twice"),
         ({"models": [{**MODELS[0], "role": "boss"}]}, "role 'boss' is unknown; allowed: weak, strong, pool, judge"),
         ({"models": [{**MODELS[0], "base_url": "localhost:80"}]}, "base_url 'localhost:80' is not a URL"),
-        ({"models": [{**MODELS[0], "url": "x"}]}, "unknown setting 'url'; allowed: name, role, base_url"),
+        ({"models": [{**MODELS[0], "url": "x"}]}, "unknown setting 'url': there are name, role, base_url"),
         ({"models": [{**MODELS[0], "tool_mode": "auto"}]}, "tool_mode 'auto' is unknown; allowed: native, prompt"),
         ({"models": [{**MODELS[0], "concurrency": 0}]}, "concurrency is 0"),
         ({"models": [{**MODELS[0], "price_in_per_mtok": -1}]}, "price_in_per_mtok is -1"),
@@ -129,7 +179,7 @@ MODELS = [
         ({"models": MODELS, "run": {"retries": "many"}}, "retries is 'many'; allowed: a number"),
         ({"models": MODELS, "budget": {"usd": -1}}, "usd is -1; allowed: a number from 0"),
         ({"models": MODELS, "prompts": {"source": 3}}, "source is 3; expected a non-empty string"),
-        ({"models": MODELS, "quality_weights": {"style": 1}}, "unknown dimension 'style'; allowed: correctness"),
+        ({"models": MODELS, "quality_weights": {"style": 1}}, "unknown dimension 'style': there are correctness"),
         ({"models": MODELS, "quality_weights": {"clarity": 0}}, "all weights are 0"),
     ],
 )

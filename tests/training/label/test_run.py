@@ -281,30 +281,29 @@ def test_settings_reach_the_server(server, prompts, make_config, run_label):
     assert (request["temperature"], request["seed"], request["max_tokens"], request["top_k"]) == (0.5, 3, 16, 1)
 
 
-def tool_prompt():
-    from training.label.prompts import parse_prompt
-
+@pytest.fixture
+def tool_prompt(make_prompts):
     tool = {
         "type": "function",
         "function": {"name": "look_up", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}},
     }
     row = {"prompt_id": "t", "messages": "Look up 'eau'.", "tools": [tool], "grader": {"kind": "tool_call", "name": "look_up"}}
-    return parse_prompt(row, "here")
+    return make_prompts(row)[0]
 
 
-def test_tools_are_native_or_written_out(server, make_config, run_label, tmp_path):
+def test_tools_are_native_or_written_out(server, make_config, run_label, tool_prompt, tmp_path):
     server.answer = lambda request: '{"name": "look_up", "arguments": {"word": "eau"}}'
-    run_label(make_config(server.url), [tool_prompt()])
+    run_label(make_config(server.url), [tool_prompt])
     assert server.requests[0]["tools"][0]["function"]["name"] == "look_up"
     assert len(server.requests[0]["messages"]) == 1
-    run_label(make_config(server.url, tool_mode="prompt"), [tool_prompt()], tmp_path / "written")
+    run_label(make_config(server.url, tool_mode="prompt"), [tool_prompt], tmp_path / "written")
     request = server.requests[-1]
     assert "tools" not in request
     assert request["messages"][0]["role"] == "system"
     assert '"look_up"' in request["messages"][0]["content"]
 
 
-def test_native_calls_are_stored_and_graded(server, make_config, run_label, tmp_path, lines):
+def test_native_calls_are_stored_and_graded(server, make_config, run_label, tmp_path, lines, tool_prompt):
     def reply(request):
         function = {"name": "look_up", "arguments": '{"word": "eau"}'}
         message = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function", "function": function}]}
@@ -312,7 +311,7 @@ def test_native_calls_are_stored_and_graded(server, make_config, run_label, tmp_
         return 200, "application/json", json.dumps(body)
 
     server.reply = reply
-    run_label(make_config(server.url), [tool_prompt()])
+    run_label(make_config(server.url), [tool_prompt])
     assert lines(tmp_path / "run" / "answers.jsonl")[0]["tool_calls"] == [{"name": "look_up", "arguments": '{"word": "eau"}'}]
     scores = lines(tmp_path / "run" / "scores.jsonl")
     assert [row["score"] for row in scores if row["dimension"] == "correctness"] == [1.0, 1.0]

@@ -59,3 +59,8 @@ def test_the_sample_is_as_broad_as_promised(sample):
     programs = sum(prompt.grader["kind"] != "judge" for prompt in sample)
     assert programs / len(sample) > 0.8
     assert sum(bool(prompt.group) for prompt in sample) >= len(sample) / 3
+
+
+def test_stored_answers_are_found_again(sample):
+    digests = {prompt.prompt_id: prompt.hash for prompt in sample}
+    assert (digests["ar-p10"], digests["en-p01"]) == ("22a7cfe4938d0d3a", "45a75c1077837801")
