@@ -33,9 +33,9 @@ class ResidualSample:
 
     def confidence(self, problem: SelectionProblem) -> float:
         """Share of plausible true requirements under which the same model is chosen, in [0, 1]."""
-        if problem.open_.sum() == 1:
+        if np.count_nonzero(problem.open_) == 1:
             return 1.0
-        row = int(np.searchsorted(self.edges, problem.requirements.max(), side="right"))
-        true = np.clip(problem.requirements + self.residuals[row], 0.0, 1.0)
+        row = int(self.edges.searchsorted(problem.requirements.max(), side="right"))
+        true = np.minimum(np.maximum(problem.requirements + self.residuals[row], 0.0), 1.0)
         choices = cheapest_capable(problem.total_under(true), problem.cost, problem.open_, problem.threshold)
-        return float(np.mean(choices == problem.choice))
+        return np.count_nonzero(choices == problem.choice) / len(choices)
