@@ -204,18 +204,18 @@ class Router:
         return int(np.where(problem.open_, problem.capability.sum(axis=1), -np.inf).argmax())
 
     def _candidates(self, problem: SelectionProblem, gates: list[tuple[str, ...]], health: HealthScores) -> tuple[Candidate, ...]:
-        total = problem.total.tolist()
+        columns = (array.tolist() for array in (problem.table, problem.total, problem.cost, problem.open_))
         return tuple(
             Candidate(
                 model=name,
-                gates=gates[m],
-                shortfall=total[m],
+                gates=gate,
+                shortfall=total,
                 shortfall_by_capability=dict(zip(self.artifact.capabilities, row, strict=True)),
-                expected_cost_usd=float(problem.cost[m]),
+                expected_cost_usd=cost,
                 health=health.get(name, HEALTHY).value,
-                eligible=bool(problem.open_[m] and total[m] <= problem.threshold),
+                eligible=is_open and total <= problem.threshold,
             )
-            for m, (name, row) in enumerate(zip(self.catalog.names, problem.table.tolist(), strict=True))
+            for name, gate, row, total, cost, is_open in zip(self.catalog.names, gates, *columns, strict=True)
         )
 
 
