@@ -54,31 +54,46 @@ class SelectionProblem:
 
 def flip_margin(problem: SelectionProblem, models: Sequence[str], capabilities: Sequence[str]) -> FlipMargin:
     """Smallest changes, one input at a time, after which another model is chosen."""
+    return margin_and_choices(problem, models, capabilities, np.empty((0, len(capabilities))))[0]
+
+
+def margin_and_choices(
+    problem: SelectionProblem, models: Sequence[str], capabilities: Sequence[str], others: Array
+) -> tuple[FlipMargin, NDArray[np.intp]]:
+    """:func:`flip_margin` and, in the same pass, the choice under other requirements, shape (cases, K)."""
     k, requirements = _requirement_probes(problem)
     up, down = _threshold_probes(problem)
     factors = _price_probes(problem)
     values = [*requirements.tolist(), *up, *down, *factors]
-    prices = slice(len(values) - len(factors), None)
-    # What the rule looks at in every case: one input moved, the others as they are.
-    shortfall, cost = (np.repeat(row[:, None], len(values), axis=1).T for row in (problem.total, problem.cost))
-    threshold = np.full(len(values), problem.threshold)
-    moved = np.arange(len(capabilities)) == k[:, None]
-    shortfall[: k.size] = problem.total_under(np.where(moved, requirements[:, None], problem.requirements))
-    threshold[k.size : prices.start] = values[k.size : prices.start]
-    cost[prices, problem.choice] *= factors
+    # What the rule looks at in every case: first the others, then each probe with one input moved and the rest as it is.
+    moved = np.where(np.arange(len(capabilities)) == k[:, None], requirements[:, None], problem.requirements)
+    rows = np.concatenate([others, moved])
+    count, prices = len(others) + len(values), len(others) + len(values) - len(factors)
+    shortfall, cost = (np.repeat(row[:, None], count, axis=1).T for row in (problem.total, problem.cost))
+    threshold = np.full(count, problem.threshold)
+    shortfall[: len(rows)] = problem.total_under(rows)
+    threshold[len(rows) : prices] = [*up, *down]
+    cost[prices:, problem.choice] *= factors
     choices = cheapest_capable(shortfall, cost, problem.open_, threshold)
     inputs = [*k.tolist(), *[-3] * len(up), *[-2] * len(down), *[-1] * len(factors)]
     current = [*problem.requirements.tolist(), problem.threshold, problem.threshold, 1.0]
+    *flips, threshold_up, threshold_down, price = _nearest(inputs, values, choices[len(others) :], current, problem.choice, models)
+    return FlipMargin(threshold_up, threshold_down, price, dict(zip(capabilities, flips, strict=True))), choices[: len(others)]
+
+
+def _nearest(
+    inputs: list[int], values: list[float], choices: NDArray[np.intp], current: list[float], chosen: int, models: Sequence[str]
+) -> list[Flip | None]:
+    """For every input the change nearest to its current value among the probes that chose another model."""
     least = [math.inf] * len(current)
     flips: list[Flip | None] = [None] * len(current)
-    for case in np.flatnonzero(choices != problem.choice).tolist():
+    for case in np.flatnonzero(choices != chosen).tolist():
         which, value = inputs[case], values[case]
         distance = abs(value - current[which])
         if distance < least[which]:
             least[which] = distance
             flips[which] = Flip(value, value - current[which], models[choices[case]])
-    *requirement_flips, threshold_up, threshold_down, price = flips
-    return FlipMargin(threshold_up, threshold_down, price, dict(zip(capabilities, requirement_flips, strict=True)))
+    return flips
 
 
 def _threshold_probes(problem: SelectionProblem) -> tuple[list[float], list[float]]:
