@@ -33,9 +33,15 @@ class ResidualSample:
 
     def confidence(self, problem: SelectionProblem) -> float:
         """Share of plausible true requirements under which the same model is chosen, in [0, 1]."""
-        if problem.open_.sum() == 1:
-            return 1.0
-        row = int(np.searchsorted(self.edges, problem.requirements.max(), side="right"))
-        true = np.clip(problem.requirements + self.residuals[row], 0.0, 1.0)
-        choices = cheapest_capable(problem.total_under(true), problem.cost, problem.open_, problem.threshold)
-        return float(np.mean(choices == problem.choice))
+        choices = cheapest_capable(problem.total_under(self.plausible(problem)), problem.cost, problem.open_, problem.threshold)
+        return share_of(choices, problem.choice)
+
+    def plausible(self, problem: SelectionProblem) -> Array:
+        """What the true requirements may be, shape (draws, K)."""
+        row = int(self.edges.searchsorted(problem.requirements.max(), side="right"))
+        return np.asarray(np.minimum(np.maximum(problem.requirements + self.residuals[row], 0.0), 1.0), dtype=np.float64)
+
+
+def share_of(choices: NDArray[np.intp], chosen: int) -> float:
+    """Share of the cases in which the chosen model was chosen as well."""
+    return float(np.count_nonzero(choices == chosen) / len(choices))

@@ -7,6 +7,7 @@ code, which tools.
 from __future__ import annotations
 
 import math
+import re
 from typing import Final
 
 import numpy as np
@@ -58,9 +59,7 @@ _CODE: Final = (
     "def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):",
     "{\n", "</",
 )  # fmt: skip
-_PATHS: Final = (
-    ".py", ".js", ".ts", ".java", ".cpp", ".rs", ".go", ".json", ".yaml", ".yml", ".toml", ".csv", ".sql", ".html", ".md", ".log", ".sh",
-)  # fmt: skip
+_PATH: Final = re.compile(r"\.(py|js|ts|java|cpp|rs|go|json|yaml|yml|toml|csv|sql|html|md|log|sh)")
 _FORMULAS: Final = ("$$", "\\frac", "\\sum", "\\(", "\\[", "^2", "**2", "\\begin{", "√", "∑", "∫")
 _SCANNED_CHARS: Final = 12_000
 
@@ -74,7 +73,7 @@ def extract_features(conversation: Conversation, classified: ClassifiedText) -> 
     return np.array(
         [
             math.log1p(statistics.tokens),
-            math.log1p(script_statistics(last).tokens),
+            math.log1p((statistics if last == text else script_statistics(last)).tokens),
             math.log1p(sum(amount for reason, amount in classified.cut.items() if reason.endswith("over_budget"))),
             math.log1p(roles.count("user")),
             math.log1p(len(roles)),
@@ -114,7 +113,7 @@ def _marks(text: str, statistics: ScriptStatistics) -> tuple[float, ...]:
         math.log1p(sum(map(text.count, _QUESTIONS))),
         math.log1p(sum(line.lstrip().startswith(_BULLETS) for line in text.split("\n"))),
         float("://" in text),
-        float(_any(text, _PATHS)),
+        float(_PATH.search(text) is not None),
         float(_any(text, _TRACES)),
         float('{"' in text or "{'" in text),
         float("</" in text or "/>" in text),

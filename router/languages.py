@@ -140,6 +140,7 @@ _TOKENS_OF_RUN: Final[NDArray[np.float64]] = np.array([tokens for _, _, tokens i
 _LETTERS: Final[NDArray[np.bool_]] = np.array([script not in NOT_LETTERS for script in SCRIPTS])
 # One table look-up for the two lowest planes, where nearly all text lives.
 _RUN_OF_POINT: Final[NDArray[np.uint8]] = (np.searchsorted(_STARTS, np.arange(0x20000, dtype=np.uint32), side="right") - 1).astype(np.uint8)
+_RUN_OF_BYTE: Final = _RUN_OF_POINT[:256].tobytes()
 
 _LANGUAGE_OF_SCRIPT: Final[Mapping[str, str]] = {
     "greek": "el", "armenian": "hy", "hebrew": "he", "thaana": "dv", "bengali": "bn", "gurmukhi": "pa", "gujarati": "gu", "odia": "or",
@@ -252,17 +253,17 @@ def script_statistics(text: str) -> ScriptStatistics:
 
 def token_costs(text: str) -> NDArray[np.float64]:
     """Expected tokens of every character, shape (len(text),); their sum is what :func:`script_statistics` calls ``tokens``."""
-    return np.asarray(_TOKENS_OF_RUN[_runs(text)], dtype=np.float64)
+    return np.asarray(_TOKENS_OF_RUN.take(_runs(text)), dtype=np.float64)
 
 
-def _runs(text: str) -> NDArray[np.intp]:
-    points = code_points(text)
+def _runs(text: str) -> NDArray[np.uint8]:
     if text.isascii():
-        return _RUN_OF_POINT[points].astype(np.intp)
-    low = points < _RUN_OF_POINT.size
-    runs = _RUN_OF_POINT[np.where(low, points, 0)].astype(np.intp)
-    if not low.all():
-        runs[~low] = np.searchsorted(_STARTS, points[~low], side="right") - 1
+        return np.frombuffer(text.encode("ascii").translate(_RUN_OF_BYTE), dtype=np.uint8)
+    points = code_points(text)
+    runs = _RUN_OF_POINT.take(points, mode="clip")
+    high = points >= _RUN_OF_POINT.size
+    if high.any():
+        runs[high] = np.searchsorted(_STARTS, points[high], side="right") - 1
     return runs
 
 
@@ -292,7 +293,7 @@ class LanguageIdentifier(Protocol):
 _FOREIGN_SHARE: Final = 0.12
 _IDENTIFY_CHARS: Final = 400
 _CODE_MARKS: Final = frozenset("(){}[]=;<>_#")
-_LATIN: Final[NDArray[np.bool_]] = np.array([script == "latin" for script in SCRIPTS])
+_LATIN: Final = SCRIPTS.index("latin")
 _HAN: Final = SCRIPTS.index("han")
 _KANA: Final = SCRIPTS.index("kana")
 # Ideographs as simplified in Japan and neither in the simplified nor in the traditional Chinese script, and some made there.
@@ -338,15 +339,22 @@ def identify_language(text: str, identifier: LanguageIdentifier | None = None, *
 
 def _foreign_letters(sample: str) -> NDArray[np.int64] | None:
     """Letters by script without Latin ones, all zero where the text is Latin; None where there are no letters at all."""
-    counts = np.where(_LETTERS, script_statistics(sample).counts, 0)
-    if not counts.any():
+    counts = _letter_counts(sample)
+    letters = int(counts.sum())
+    if letters == 0:
         return None
-    foreign = np.where(_LATIN, 0, counts)
-    if 0 < foreign.sum() < _FOREIGN_SHARE * counts.sum():
+    foreign = letters - int(counts[_LATIN])
+    if 0 < foreign < _FOREIGN_SHARE * letters:
         # Perhaps the Latin letters are code that was pasted without a fence: look at the lines that are not.
         lines = [line for line in sample.split("\n") if not (line.isascii() and _CODE_MARKS.intersection(line))]
-        counts = np.where(_LETTERS, script_statistics("\n".join(lines)).counts, 0)
-    return np.where(_LATIN, 0, counts) if foreign.sum() >= _FOREIGN_SHARE * counts.sum() else np.zeros_like(foreign)
+        counts = _letter_counts("\n".join(lines))
+        letters = int(counts.sum())
+    counts[_LATIN] = 0
+    return counts if foreign >= _FOREIGN_SHARE * letters else np.zeros_like(counts)
+
+
+def _letter_counts(text: str) -> NDArray[np.int64]:
+    return script_statistics(text).counts * _LETTERS
 
 
 def _ask(identifier: LanguageIdentifier | None, text: str, default: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,87 +46,85 @@ class SelectionProblem:
 
     def total_under(self, requirements: Array) -> Array:
         """Summed shortfall had the requirements been others, shapes (cases, K) -> (cases, models)."""
-        return np.asarray(shortfalls(requirements[:, None, :], self.capability, self.weights).sum(axis=2), dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class _Probes:
-    """Values of one input to try, shape (cases,), and what the rule would then look at; a single row or number holds for all cases."""
-
-    current: float
-    values: Array
-    shortfall: Array
-    cost: Array
-    threshold: Array
+        # Laid out as (K, models, cases): the longest rows last.
+        required, capability = np.ascontiguousarray(requirements.T), np.ascontiguousarray(self.capability.T)
+        table = shortfalls(required[:, None, :], capability[:, :, None], self.weights[:, None, None])
+        return np.asarray(np.add.reduce(table).T, dtype=np.float64)
 
 
 def flip_margin(problem: SelectionProblem, models: Sequence[str], capabilities: Sequence[str]) -> FlipMargin:
     """Smallest changes, one input at a time, after which another model is chosen."""
-    kinds = [*_threshold_probes(problem), _price_probes(problem), *_requirement_probes(problem)]
-    sizes = [kind.values.size for kind in kinds]
-    ends = np.cumsum(sizes).tolist()
-    cases = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-    shortfall, cost = np.empty((2, ends[-1], len(problem.cost)))
-    threshold = np.empty(ends[-1])
-    for kind, case in zip(kinds, cases, strict=True):
-        shortfall[case], cost[case], threshold[case] = kind.shortfall, kind.cost, kind.threshold
+    return margin_and_choices(problem, models, capabilities, np.empty((0, len(capabilities))))[0]
+
+
+def margin_and_choices(
+    problem: SelectionProblem, models: Sequence[str], capabilities: Sequence[str], others: Array
+) -> tuple[FlipMargin, NDArray[np.intp]]:
+    """:func:`flip_margin` and, in the same pass, the choice under other requirements, shape (cases, K)."""
+    k, requirements = _requirement_probes(problem)
+    up, down = _threshold_probes(problem)
+    factors = _price_probes(problem)
+    values = [*requirements.tolist(), *up, *down, *factors]
+    # What the rule looks at in every case: first the others, then each probe with one input moved and the rest as it is.
+    moved = np.where(np.arange(len(capabilities)) == k[:, None], requirements[:, None], problem.requirements)
+    rows = np.concatenate([others, moved])
+    count, prices = len(others) + len(values), len(others) + len(values) - len(factors)
+    shortfall, cost = (np.repeat(row[:, None], count, axis=1).T for row in (problem.total, problem.cost))
+    threshold = np.full(count, problem.threshold)
+    shortfall[: len(rows)] = problem.total_under(rows)
+    threshold[len(rows) : prices] = [*up, *down]
+    cost[prices:, problem.choice] *= factors
     choices = cheapest_capable(shortfall, cost, problem.open_, threshold)
-    up, down, price, *requirements = (
-        _nearest(kind, choices[case], problem.choice, models) for kind, case in zip(kinds, cases, strict=True)
-    )
-    return FlipMargin(up, down, price, dict(zip(capabilities, requirements, strict=True)))
+    inputs = [*k.tolist(), *[-3] * len(up), *[-2] * len(down), *[-1] * len(factors)]
+    current = [*problem.requirements.tolist(), problem.threshold, problem.threshold, 1.0]
+    *flips, threshold_up, threshold_down, price = _nearest(inputs, values, choices[len(others) :], current, problem.choice, models)
+    return FlipMargin(threshold_up, threshold_down, price, dict(zip(capabilities, flips, strict=True))), choices[: len(others)]
 
 
-def _threshold_probes(problem: SelectionProblem) -> tuple[_Probes, _Probes]:
-    """The choice changes only where tau passes the summed shortfall of an open model."""
-    tau = problem.threshold
-    values = problem.total[problem.open_]
-    above, below = values[values > tau], np.nextafter(values[(values <= tau) & (values > 0)], 0.0)
-    return _Probes(tau, above, problem.total, problem.cost, above), _Probes(tau, below, problem.total, problem.cost, below)
+def _nearest(
+    inputs: list[int], values: list[float], choices: NDArray[np.intp], current: list[float], chosen: int, models: Sequence[str]
+) -> list[Flip | None]:
+    """For every input the change nearest to its current value among the probes that chose another model."""
+    least = [math.inf] * len(current)
+    flips: list[Flip | None] = [None] * len(current)
+    for case in np.flatnonzero(choices != chosen).tolist():
+        which, value = inputs[case], values[case]
+        distance = abs(value - current[which])
+        if distance < least[which]:
+            least[which] = distance
+            flips[which] = Flip(value, value - current[which], models[choices[case]])
+    return flips
 
 
-def _price_probes(problem: SelectionProblem) -> _Probes:
-    """The chosen model made dearer than each other one. Made cheaper it stays chosen; one that is free stays free."""
-    own, tau = problem.cost[problem.choice], np.array(problem.threshold)
-    others = problem.cost[problem.open_ & (problem.cost >= own)] if own > 0 else np.empty(0)
-    factors = others / own * (1 + _STEP)
-    cost = np.repeat(problem.cost[None, :], factors.size, axis=0)
-    cost[:, problem.choice] = own * factors
-    return _Probes(1.0, factors, problem.total, cost, tau)
+def _threshold_probes(problem: SelectionProblem) -> tuple[list[float], list[float]]:
+    """The choice changes only where tau passes the summed shortfall of an open model: values above and below the present one."""
+    tau, totals = problem.threshold, problem.total[problem.open_].tolist()
+    return [total for total in totals if total > tau], [math.nextafter(total, 0.0) for total in totals if 0 < total <= tau]
 
 
-def _requirement_probes(problem: SelectionProblem) -> list[_Probes]:
-    """Probe behind every point where the choice can change, one capability after the other.
+def _price_probes(problem: SelectionProblem) -> list[float]:
+    """Factors that make the chosen model dearer than each other one. Made cheaper it stays chosen; one that is free stays free."""
+    own = float(problem.cost[problem.choice])
+    return [cost / own * (1 + _STEP) for cost in problem.cost[problem.open_].tolist() if cost >= own] if own > 0 else []
+
+
+def _requirement_probes(problem: SelectionProblem) -> tuple[NDArray[np.intp], Array]:
+    """Capability and value of a probe behind every point where the choice can change, capability by capability.
 
     ``s_m(r) = rest_m + w * max(0, r - c_m)`` meets tau at ``c_m + (tau - rest_m) / w`` and the chosen model's shortfall at
     ``c_m + (rest - rest_m) / w`` or ``c + (rest_m - rest) / w``, and bends at ``c_m``.
     """
-    c, chosen, required = problem.capability.T, problem.choice, problem.requirements[:, None]
-    rest = (problem.total[:, None] - problem.table).T
-    weights = np.where(problem.weights > 0, problem.weights, np.nan)[:, None]  # without weight nothing changes
-    own_c, own_rest = c[:, [chosen]], rest[:, [chosen]]
-    steps = np.concatenate([problem.threshold - rest, 0.0 * rest, own_rest - rest, rest - own_rest], axis=1) / weights
-    points = np.concatenate([c, c, c, np.broadcast_to(own_c, c.shape)], axis=1) + steps
-    values = np.concatenate(
-        [np.where(points >= required, points + _STEP, np.nan), np.where(points <= required, points - _STEP, np.nan)], axis=1
-    )
-    k, column = np.nonzero((values >= 0) & (values <= 1))
-    probed = values[k, column]
-    cases = np.repeat(problem.requirements[None, :], k.size, axis=0)
-    cases[np.arange(k.size), k] = probed
-    shortfall = problem.total_under(cases)
-    tau = np.array(problem.threshold)
-    ends = np.searchsorted(k, np.arange(len(problem.requirements) + 1)).tolist()
-    rows = [slice(start, end) for start, end in pairwise(ends)]
-    current = problem.requirements.tolist()
-    return [_Probes(now, probed[row], shortfall[row], problem.cost, tau) for now, row in zip(current, rows, strict=True)]
-
-
-def _nearest(probes: _Probes, choices: NDArray[np.intp], chosen: int, models: Sequence[str]) -> Flip | None:
-    """The change nearest to the current value among the probes that chose another model."""
-    changed = np.flatnonzero(choices != chosen)
-    if changed.size == 0:
-        return None
-    best = changed[np.abs(probes.values[changed] - probes.current).argmin()]
-    value = float(probes.values[best])
-    return Flip(value, value - probes.current, models[int(choices[best])])
+    c, own = problem.capability.T, problem.choice
+    rest = problem.total - problem.table.T
+    points = np.empty((len(c), 4, len(problem.cost)))
+    points[:, 0] = problem.threshold - rest
+    points[:, 1] = 0.0
+    points[:, 2] = rest[:, own, None] - rest
+    points[:, 3] = -points[:, 2]
+    points /= np.where(problem.weights > 0, problem.weights, np.nan)[:, None, None]  # without weight nothing changes
+    points[:, :3] += c[:, None]
+    points[:, 3] += c[:, own, None]
+    required = problem.requirements[:, None, None]
+    values = np.stack([points + _STEP, points - _STEP], axis=1)
+    possible = np.stack([points >= required, points <= required], axis=1) & (values >= 0) & (values <= 1)
+    return np.nonzero(possible.reshape(len(c), -1))[0], values[possible]

@@ -5,14 +5,16 @@ A predictor is arrays and nothing else. Trees are evaluated here, so that servin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from router.errors import ArtifactError, InvalidInput
+from router.forest import Forest, fits
 
 Array = NDArray[np.float64]
 CAPABILITIES: Final[tuple[str, ...]] = ("reasoning", "code_gen", "debugging", "tool_use")
@@ -126,7 +128,7 @@ class MeanHead:
 
     def decision(self, x: Array) -> Array:
         """Mean log-odds, shape (n,)."""
-        return np.asarray(np.mean([head.decision(x) for head in self.heads], axis=0), dtype=np.float64)
+        return _mean([head.decision(x) for head in self.heads])
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Arrays of every member, prefixed with its position."""
@@ -145,14 +147,23 @@ class ConditionalHead:
 
     def decision(self, x: Array) -> Array:
         """Log-odds of the product of both probabilities, shape (n,)."""
-        # log of a sigmoid without overflow; the odds of a product p of probabilities are p / (1 - p).
-        log_p = -np.logaddexp(0.0, -self.exercised.decision(x)) - np.logaddexp(0.0, -self.need.decision(x))
-        return np.asarray(log_p - np.log(-np.expm1(np.minimum(log_p, -1e-12))), dtype=np.float64)
+        return _product(self.exercised.decision(x), self.need.decision(x))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Arrays of both, prefixed with their part."""
         parts = (("exercised", self.exercised), ("need", self.need))
         return {f"{part}.{name}": array for part, head in parts for name, array in head.to_arrays().items()}
+
+
+def _mean(decisions: Sequence[Array]) -> Array:
+    return np.asarray(np.add.reduce(decisions) / len(decisions), dtype=np.float64)
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Log-odds of the product of two probabilities that are given as log-odds."""
+    # log of a sigmoid without overflow; the odds of a product p of probabilities are p / (1 - p).
+    log_p = -np.logaddexp(0.0, -a) - np.logaddexp(0.0, -b)
+    return np.asarray(log_p - np.log(-np.expm1(np.minimum(log_p, -1e-12))), dtype=np.float64)
 
 
 def head_from_arrays(arrays: Mapping[str, NDArray[np.generic]], dimension: int) -> Head:
@@ -247,6 +258,70 @@ class Calibration:
         return np.interp(decision, self.x, self.y)
 
 
+Formula = Callable[[Array], Array]
+
+
+class _Together:
+    """Several heads at once: linear parts as one product, trees as one forest, and one formula for all heads that are built alike."""
+
+    def __init__(self, heads: Sequence[Head]) -> None:
+        parts: list[Head] = []
+        self._formula = _formula(heads, parts)
+        linear = {i: part for i, part in enumerate(parts) if isinstance(part, LinearHead)}
+        trees = {i: part for i, part in enumerate(parts) if isinstance(part, TreeHead) and fits(part)}
+        self._parts, self._linear, self._trees = parts, list(linear), list(trees)
+        self._others = [i for i in range(len(parts)) if i not in linear and i not in trees]
+        self._weights = np.stack([part.weights for part in linear.values()], axis=1) if linear else None
+        self._bias = np.array([part.bias for part in linear.values()])
+        self._forest = Forest(list(trees.values())) if trees else None
+
+    def decision(self, x: Array) -> Array:
+        """Log-odds, shape (n, heads)."""
+        ready = np.empty((len(x), len(self._parts)))
+        if self._weights is not None:
+            ready[:, self._linear] = x @ self._weights + self._bias
+        if self._forest is not None:
+            ready[:, self._trees] = self._forest.decision(x)
+        for i in self._others:
+            ready[:, i] = self._parts[i].decision(x)
+        return self._formula(ready)
+
+
+def _formula(heads: Sequence[Head], parts: list[Head]) -> Formula:
+    """From the log-odds of the parts, shape (n, parts), to those of the heads; parts that they are made of are added to ``parts``."""
+    conditional = [head for head in heads if isinstance(head, ConditionalHead)]
+    means = [head for head in heads if isinstance(head, MeanHead)]
+    if len(conditional) == len(heads):
+        exercised, need = _formula([head.exercised for head in conditional], parts), _formula([head.need for head in conditional], parts)
+        return partial(_product_of, exercised, need)
+    if len(means) == len(heads) and len({len(head.heads) for head in means}) == 1:
+        members = [_formula(alike, parts) for alike in zip(*(head.heads for head in means), strict=True)]
+        return partial(_mean_of, members)
+    if conditional or means:
+        each = [_formula([head], parts) for head in heads]
+        return partial(_side_by_side, each)
+    own = slice(len(parts), len(parts) + len(heads))
+    parts.extend(heads)
+    return partial(_columns, own)
+
+
+# Functions of the module and not of a call, so that a predictor can be pickled.
+def _product_of(exercised: Formula, need: Formula, ready: Array) -> Array:
+    return _product(exercised(ready), need(ready))
+
+
+def _mean_of(members: Sequence[Formula], ready: Array) -> Array:
+    return _mean([member(ready) for member in members])
+
+
+def _side_by_side(each: Sequence[Formula], ready: Array) -> Array:
+    return np.concatenate([one(ready) for one in each], axis=1)
+
+
+def _columns(own: slice, ready: Array) -> Array:
+    return ready[:, own]
+
+
 @dataclass(frozen=True, slots=True)
 class RequirementsPredictor:
     """K calibrated heads over one input row = embedding then features."""
@@ -254,6 +329,7 @@ class RequirementsPredictor:
     capabilities: tuple[str, ...]
     heads: tuple[Head, ...]
     calibrations: tuple[Calibration, ...]
+    _together: _Together = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not len(self.capabilities) == len(self.heads) == len(self.calibrations) > 0:
@@ -263,8 +339,9 @@ class RequirementsPredictor:
         for name in self.capabilities:
             if not name or "/" in name or self.capabilities.count(name) > 1:
                 raise ArtifactError(f"capability {name!r} stands twice, is empty, or has a slash in its name")
+        object.__setattr__(self, "_together", _Together(self.heads))
 
     def predict(self, x: Array) -> Array:
         """Requirements in [0, 1], shape (n, K), of inputs with shape (n, d)."""
-        columns = [calibrate(head.decision(x)) for head, calibrate in zip(self.heads, self.calibrations, strict=True)]
-        return np.stack(columns, axis=1)
+        decisions = self._together.decision(x).T
+        return np.stack([calibrate(decision) for decision, calibrate in zip(decisions, self.calibrations, strict=True)], axis=1)

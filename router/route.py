@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from router.artifact import RouterArtifact
 from router.boundary import BoundaryEvidence, find_boundary
 from router.catalog import ModelCatalog
+from router.confidence import share_of
 from router.cost import TurnTokens, expected_cost_usd
 from router.decision import Decision, FlipMargin, RoutingDecision
 from router.encoder import TextEncoder
@@ -18,7 +19,7 @@ from router.errors import EncoderError, InvalidInput
 from router.features import FEATURE_NAMES, extract_features
 from router.health import HEALTHY, HealthScores
 from router.languages import LanguageIdentifier, family_of, identify_language
-from router.margin import SelectionProblem, flip_margin
+from router.margin import SelectionProblem, margin_and_choices
 from router.requirements import Requirements
 from router.selection import Candidate, RoutingPolicy, TurnNeeds, compensated_weights, gates_of, open_models
 from router.text import ClassifiedText, classify_text
@@ -147,19 +148,21 @@ class Router:
         chosen, decision, reason = self._choose(conversation, problem, boundary, fallback_reason)
         capabilities = self.artifact.capabilities
         stays = boundary.boundary is None and decision == "retain"
+        if fallback_reason or stays:
+            confidence, margin = float(not fallback_reason), FlipMargin(requirements=dict.fromkeys(capabilities))
+        else:
+            plausible = self.artifact.residuals.plausible(problem)
+            margin, choices = margin_and_choices(problem, self.catalog.names, capabilities, plausible)
+            confidence = share_of(choices, problem.choice)
         language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
         return RoutingDecision(
             model=self.catalog.names[chosen],
             decision=decision,
             reason=reason + ("; every open model is unhealthy, so health was ignored" if health_ignored else ""),
             requirements=Requirements.from_array(requirements, capabilities),
-            confidence=0.0 if fallback_reason else 1.0 if stays else self.artifact.residuals.confidence(problem),
+            confidence=confidence,
             candidates=self._candidates(problem, gates, health),
-            flip_margin=(
-                FlipMargin(requirements=dict.fromkeys(capabilities))
-                if fallback_reason or stays
-                else flip_margin(problem, self.catalog.names, capabilities)
-            ),
+            flip_margin=margin,
             classified=classified,
             language=language,
             family=family_of(language),
@@ -204,18 +207,18 @@ class Router:
         return int(np.where(problem.open_, problem.capability.sum(axis=1), -np.inf).argmax())
 
     def _candidates(self, problem: SelectionProblem, gates: list[tuple[str, ...]], health: HealthScores) -> tuple[Candidate, ...]:
-        total = problem.total.tolist()
+        columns = (array.tolist() for array in (problem.table, problem.total, problem.cost, problem.open_))
         return tuple(
             Candidate(
                 model=name,
-                gates=gates[m],
-                shortfall=total[m],
+                gates=gate,
+                shortfall=total,
                 shortfall_by_capability=dict(zip(self.artifact.capabilities, row, strict=True)),
-                expected_cost_usd=float(problem.cost[m]),
+                expected_cost_usd=cost,
                 health=health.get(name, HEALTHY).value,
-                eligible=bool(problem.open_[m] and total[m] <= problem.threshold),
+                eligible=is_open and total <= problem.threshold,
             )
-            for m, (name, row) in enumerate(zip(self.catalog.names, problem.table.tolist(), strict=True))
+            for name, gate, row, total, cost, is_open in zip(self.catalog.names, gates, *columns, strict=True)
         )
 
 

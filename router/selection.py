@@ -153,15 +153,16 @@ def cheapest_capable(shortfall: Array, cost: Array, open_: NDArray[np.bool_], th
     """
     if not open_.any():
         raise InvalidInput("no model is open to choose from")
-    shortfall, cost = np.atleast_2d(shortfall), np.atleast_2d(cost)
-    within = (shortfall <= np.reshape(threshold, (-1, 1))) & open_
-    some = within.any(axis=1, keepdims=True)
+    # Models come first from here on: what is reduced below then lies in long rows.
+    lacks, price, may = np.atleast_2d(shortfall).T, np.atleast_2d(cost).T, open_[:, None]
+    within = (lacks <= threshold) & may
+    some = within.any(axis=0)
     # Where a model is good enough the cost comes first, elsewhere the shortfall does; the other one breaks ties.
-    first = np.where(within, cost, np.where(some | ~open_, np.inf, shortfall))
-    least = first.min(axis=1, keepdims=True)
+    first = np.where(within, price, np.where(some | ~may, np.inf, lacks))
+    least = first.min(axis=0)
     if not np.isfinite(least).all():
         raise InvalidInput("a shortfall or an expected cost is not a finite number")
-    return np.asarray(np.where(first == least, np.where(some, shortfall, cost), np.inf).argmin(axis=1))
+    return np.asarray(np.where(first == least, np.where(some, lacks, price), np.inf).argmin(axis=0))
 
 
 def open_models(gates: Sequence[tuple[str, ...]]) -> tuple[NDArray[np.bool_], bool]:

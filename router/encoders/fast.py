@@ -27,6 +27,8 @@ from router.errors import ArtifactError, EncoderError
 CONFIG, PIECES, WEIGHTS = "config.json", "pieces.txt", "weights.npz"
 CHARACTERS_PER_TOKEN = 5  # what is read belongs to the vector: another number needs weights under another name
 UNKNOWN = 0  # first line of the pieces
+# What the normaliser does to ASCII: white space becomes a space, other control characters go.
+ASCII = {code: " " if chr(code) in "\t\n\f\r" else None for code in (*range(1, 32), 127)}
 MATRICES = ("before", "at", "after", "window_bias", "direct", "hidden", "hidden_bias", "output", "output_bias")
 Array = NDArray[np.float32]
 
@@ -34,9 +36,12 @@ Array = NDArray[np.float32]
 class FastEncoder:
     """See the module's formula. Built from bytes; the same object serves and embeds training data."""
 
-    def __init__(self, spec: EncoderSpec, tokenizer: Any, table: NDArray[np.int8], scale: Array, network: Mapping[str, Array]) -> None:
+    def __init__(
+        self, spec: EncoderSpec, tokenizer: Any, normalizer: Any, table: NDArray[np.int8], scale: Array, network: Mapping[str, Array]
+    ) -> None:
         self._spec = spec
         self._tokenizer = tokenizer
+        self._normalizer = normalizer
         self._table = table
         self._scale = scale
         self._network = network
@@ -67,8 +72,8 @@ class FastEncoder:
         except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
             raise ArtifactError(f"fast encoder cannot be read: {type(error).__name__} {error}") from error
         _check_shapes(spec, pieces, table, scale, scores, network)
-        tokenizer = build_piece_tokenizer(pieces, scores.tolist(), spec.max_tokens)
-        return cls(spec, tokenizer, table, scale, network)
+        tokenizer = build_piece_tokenizer(pieces, scores.tolist(), spec.max_tokens, normalise=False)
+        return cls(spec, tokenizer, _normalizer(), table, scale, network)
 
     @property
     def spec(self) -> EncoderSpec:
@@ -87,14 +92,26 @@ class FastEncoder:
     def piece_ids(self, text: str) -> list[int]:
         """Table rows of the text's pieces, at most ``spec.max_tokens``; empty for blank text."""
         shown = text[: self._spec.max_tokens * CHARACTERS_PER_TOKEN]
-        return list(self._tokenizer.encode(shown).ids) if shown.strip() else []
+        return list(self._tokenizer.encode(self._normalise(shown)).ids) if shown.strip() else []
+
+    def _normalise(self, text: str) -> str:
+        """What the tokenizer's own normaliser makes of a text, sooner where the text is ASCII."""
+        if not text.isascii():
+            return str(self._normalizer.normalize_str(text))
+        text = text.translate(ASCII)
+        while "  " in text:
+            text = text.replace("  ", " ")
+        return text
 
     def _pool(self, ids: list[int]) -> Array:
-        rows = self._table[ids].astype(np.float32) * self._scale[ids, None]
+        at = np.array(ids)
+        rows = self._table.take(at, axis=0).astype(np.float32)
+        rows *= self._scale.take(at)[:, None]
         edge = np.zeros((1, rows.shape[1]), np.float32)
-        padded = np.concatenate([edge, rows, edge])
-        windows = np.concatenate([padded[:-2], rows, padded[2:]], axis=1)
-        active = np.maximum(windows @ self._window + self._network["window_bias"], 0.0)
+        windows = np.concatenate([np.concatenate([edge, rows[:-1]]), rows, np.concatenate([rows[1:], edge])], axis=1)
+        active = windows @ self._window
+        active += self._network["window_bias"]
+        np.maximum(active, 0.0, out=active)
         return np.concatenate([rows.mean(axis=0), active.mean(axis=0), active.max(axis=0)])
 
     def _network_output(self, pooled: Array) -> Array:
@@ -109,19 +126,29 @@ def parts_revision(parts: Mapping[str, bytes]) -> str:
     return hashlib.sha256(b"".join(digests)).hexdigest()[:12]
 
 
-def build_piece_tokenizer(pieces: Sequence[str], scores: Sequence[float], max_tokens: int) -> Any:
-    """A Unigram tokenizer (NFKC, word starts marked) over the given pieces and log-probabilities; piece 0 stands for the unknown."""
+def build_piece_tokenizer(pieces: Sequence[str], scores: Sequence[float], max_tokens: int, *, normalise: bool = True) -> Any:
+    """A Unigram tokenizer (NFKC, word starts marked) over the given pieces and log-probabilities; piece 0 stands for the unknown.
+
+    Without ``normalise`` its texts have to come normalised.
+    """
     try:
         import tokenizers
     except ImportError as error:
         raise EncoderError("the fast encoder needs the tokenizers package; run: pip install tokenizers") from error
     model = tokenizers.models.Unigram(list(zip(pieces, scores, strict=True)), UNKNOWN, False)
     tokenizer = tokenizers.Tokenizer(model)
-    spaces = tokenizers.normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
-    tokenizer.normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.Nmt(), tokenizers.normalizers.NFKC(), spaces])
+    if normalise:
+        tokenizer.normalizer = _normalizer()
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
     tokenizer.enable_truncation(max_tokens)
     return tokenizer
+
+
+def _normalizer() -> Any:
+    import tokenizers
+
+    spaces = tokenizers.normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
+    return tokenizers.normalizers.Sequence([tokenizers.normalizers.Nmt(), tokenizers.normalizers.NFKC(), spaces])
 
 
 def pack(config: Mapping[str, Any], pieces: Sequence[str], arrays: Mapping[str, NDArray[Any]]) -> dict[str, bytes]:

@@ -5,9 +5,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from router.confidence import ResidualSample
+from router.confidence import ResidualSample, share_of
 from router.decision import Flip
-from router.margin import SelectionProblem, flip_margin
+from router.margin import SelectionProblem, flip_margin, margin_and_choices
 
 MODELS = ("a", "b", "c", "d", "e")
 CAPABILITIES = ("x", "y", "z")
@@ -87,6 +87,14 @@ def test_confidence_is_a_share_and_certain_without_residuals(problem: SelectionP
     edges = np.array([0.3, 0.7])
     assert 0.0 <= ResidualSample(edges, noise).confidence(problem) <= 1.0
     assert ResidualSample(edges, noise * 0).confidence(problem) == 1.0
+
+
+@given(problems(), st.integers(0, 2**32 - 1))
+def test_margin_and_confidence_are_the_same_in_one_pass(problem: SelectionProblem, seed: int) -> None:
+    sample = ResidualSample(np.array([0.3, 0.7]), np.random.default_rng(seed).normal(size=(3, 40, 3)))
+    margin, choices = margin_and_choices(problem, MODELS, CAPABILITIES, sample.plausible(problem))
+    assert margin == flip_margin(problem, MODELS, CAPABILITIES)
+    assert share_of(choices, problem.choice) == sample.confidence(problem)
 
 
 def test_confidence_counts_how_often_the_choice_would_stand() -> None:

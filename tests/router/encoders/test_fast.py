@@ -2,9 +2,11 @@ import io
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from router.encoder import TextEncoder
-from router.encoders.fast import CONFIG, PIECES, WEIGHTS, FastEncoder, pack
+from router.encoders.fast import CONFIG, PIECES, WEIGHTS, FastEncoder, build_piece_tokenizer, pack
 from router.errors import ArtifactError
 
 TEXTS = ["hello world", "مرحبا بالعالم", "你好，世界", "こんにちは", "🙂🙂 cat", "the cat sat on a mat", "a"]
@@ -90,3 +92,17 @@ def test_missing_or_broken_parts_are_named(fast_parts, name):
         FastEncoder.from_bytes({key: value for key, value in fast_parts.items() if key != name})
     with pytest.raises(ArtifactError, match="fast encoder"):
         FastEncoder.from_bytes({**fast_parts, name: fast_parts[name][:20]})
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=60) | st.text(max_size=20))
+def test_text_is_normalised_as_the_training_tokenizer_does(encoder, text):
+    tokenizer = build_piece_tokenizer(["<unk>", "▁", "a"], [0.0, -1.0, -1.0], 32)
+    assert encoder._normalise(text) == tokenizer.normalizer.normalize_str(text)
+
+
+@given(st.text(st.sampled_from("the cat\t\n\x0b\x7f  é１ﬁ▁世界"), max_size=60))
+def test_pieces_are_those_of_the_training_tokenizer(encoder, fast_parts, text):
+    with np.load(io.BytesIO(fast_parts[WEIGHTS]), allow_pickle=False) as stored:
+        scores = stored["scores"].tolist()
+    tokenizer = build_piece_tokenizer(fast_parts[PIECES].decode().split("\n"), scores, encoder.spec.max_tokens)
+    assert encoder.piece_ids(text) == (tokenizer.encode(text).ids if text.strip() else [])
