@@ -1,7 +1,9 @@
-"""Named columns that hold in every script: shape, structure and load of a conversation, no words of any one language.
+"""Named columns that hold in every script: length, layout, numbers and load of a request, no words of any one language.
 
 What a task is about is the encoder's matter. These columns say what an embedding of a bounded text cannot: how long, how deep, how much
-code, which tools.
+code, how large the numbers, which tools. They are the same for the same request in another language, as far as that goes: lengths are
+counted in letters that say equally much (:attr:`router.languages.ScriptStatistics.latin_letters`), rates are taken per such letter, and
+marks of code are looked for only in lines that look like code.
 """
 
 from __future__ import annotations
@@ -13,44 +15,45 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from router.languages import ScriptStatistics, script_statistics
+from router.languages import script_statistics
 from router.text import ClassifiedText
 from router.types import Conversation
 
 FEATURE_NAMES: Final[tuple[str, ...]] = (
-    "log_tokens_classified",
-    "log_tokens_last_user",
-    "log_chars_left_out",
-    "log_user_turns",
-    "log_turns",
-    "log_tools",
-    "log_tool_turns",
-    "has_image",
-    "code_fences",
+    "log_letters",
+    "log_lines",
+    "log_letters_per_line",
+    "log_code_fences",
     "code_share",
     "indented_share",
-    "log_lines",
-    "mean_line_length",
-    "digit_share",
-    "punctuation_share",
-    "operator_share",
-    "bracket_share",
-    "question_marks",
-    "list_items",
+    "log_digits",
+    "log_numbers",
+    "log_largest_number",
+    "log_operator_rate",
+    "log_bracket_rate",
+    "log_question_marks",
+    "log_list_items",
+    "log_code_marks",
+    "log_identifiers",
+    "log_bounds",
+    "log_powers",
     "has_url",
     "has_path",
     "has_trace",
     "has_json",
     "has_markup",
     "has_formula",
-    "identifier_share",
-    "repetition",
+    "log_user_turns",
+    "log_turns",
+    "log_tools",
+    "log_tool_turns",
+    "has_image",
 )
 
-_OPERATORS: Final = frozenset("+-*/=<>^%|&~±×÷≤≥≠∑∫√∈")
-_BRACKETS: Final = frozenset("()[]{}")
+# Without the hyphen, which joins words in some languages and opens list items in all.
+_OPERATORS: Final = "+*/=<>^%|&~±×÷≤≥≠∑∫√∈"
+_BRACKETS: Final = "()[]{}"
 _QUESTIONS: Final = ("?", "？", "؟", ";", "՞", "፧")
-_BULLETS: Final = ("- ", "* ", "• ", "・", "– ")
 # Marks of program output and source, spelled alike whatever language the user writes in.
 _TRACES: Final = (
     "Traceback (", "\n    at ", 'File "', "Error:", "Exception", "error[", "panic:", "FAILED", "assert ", "stack trace", "exit code",
@@ -59,68 +62,82 @@ _CODE: Final = (
     "def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):",
     "{\n", "</",
 )  # fmt: skip
-_PATH: Final = re.compile(r"\.(py|js|ts|java|cpp|rs|go|json|yaml|yml|toml|csv|sql|html|md|log|sh)")
+_PATHS: Final = (
+    ".py", ".js", ".ts", ".java", ".cpp", ".rs", ".go", ".json", ".yaml", ".yml", ".toml", ".csv", ".sql", ".html", ".md", ".log", ".sh",
+)  # fmt: skip
 _FORMULAS: Final = ("$$", "\\frac", "\\sum", "\\(", "\\[", "^2", "**2", "\\begin{", "√", "∑", "∫")
-_SCANNED_CHARS: Final = 12_000
+_POWERS: Final = ("^", "**", "10{")
+_BOUNDS: Final = ("≤", "≥", "\\le", "\\ge", "<=", ">=")
+# Digits of any script: int() reads them all.
+_NUMBER: Final = re.compile(r"\d+(?:,\d{3})*")
+_LIST_ITEM: Final = re.compile(r"^[^\S\n]*(?:[-*•・–]|\(?\d{1,2}[.)、．]|[A-Da-d][.)])", re.MULTILINE)
+_CODE_LINE: Final = re.compile(r"^(?: {4}.*|\t.*|[^(){}\[\]=;<>_#\n]*(?:[(){}\[\]=;<>_#][^(){}\[\]=;<>_#\n]*){2,})$", re.MULTILINE)
+_IDENTIFIER: Final = re.compile(r"[A-Za-z]+_[A-Za-z_]+|[a-z]+[A-Z][A-Za-z0-9]+")
+_LARGEST_EXPONENT: Final = 12
 
 
 def extract_features(conversation: Conversation, classified: ClassifiedText) -> NDArray[np.float64]:
-    """One row of features, shape (len(FEATURE_NAMES),). Reads the classified text and bounded pieces only, never the whole history."""
-    text = classified.text[:_SCANNED_CHARS]
-    statistics = script_statistics(text)
-    last = next((m.text for m in reversed(conversation.messages) if m.role == "user"), "")[:_SCANNED_CHARS]
+    """One row of features, shape (len(FEATURE_NAMES),).
+
+    Reads the bounded words of the user (:attr:`router.text.ClassifiedText.words`), never the whole history, nor what is the client's.
+    """
     roles = [message.role for message in conversation.messages]
+    tool_turns = roles.count("tool") + roles.count("function")
+    turns = roles.count("user") + roles.count("assistant") + tool_turns
     return np.array(
         [
-            math.log1p(statistics.tokens),
-            math.log1p((statistics if last == text else script_statistics(last)).tokens),
-            math.log1p(sum(amount for reason, amount in classified.cut.items() if reason.endswith("over_budget"))),
+            *_of_words(classified.words),
             math.log1p(roles.count("user")),
-            math.log1p(len(roles)),
+            math.log1p(turns),
             math.log1p(len(conversation.tools)),
-            math.log1p(roles.count("tool") + roles.count("function")),
+            math.log1p(tool_turns),
             float("image" in conversation.modalities),
-            *_layout(text),
-            *_marks(text, statistics),
         ],
         dtype=np.float64,
     )
 
 
-def _layout(text: str) -> tuple[float, float, float, float, float]:
-    """code_fences, code_share, indented_share, log_lines, mean_line_length."""
+def _of_words(text: str) -> tuple[float, ...]:
+    """log_letters ... has_formula, in the order of FEATURE_NAMES."""
+    statistics = script_statistics(text)
+    letters = statistics.latin_letters
+    lines = [line for line in text.split("\n") if line and not line.isspace()] or [""]
     fenced = text.split("```")[1::2]
-    lines = text.split("\n")
-    indented = sum(line.startswith(("    ", "\t", "  ")) for line in lines)
+    code = "\n".join(_CODE_LINE.findall(text))
+    numbers = _NUMBER.findall(text)
+    per_hundred = 100 / (1 + letters)
     return (
+        math.log1p(letters),
+        math.log1p(len(lines)),
+        math.log1p(letters / len(lines)),
         math.log1p(len(fenced)),
         sum(map(len, fenced)) / max(1, len(text)),
-        indented / len(lines),
-        math.log1p(len(lines)),
-        math.log1p(len(text) / len(lines)),
-    )
-
-
-def _marks(text: str, statistics: ScriptStatistics) -> tuple[float, ...]:
-    """digit_share ... repetition, in the order of FEATURE_NAMES."""
-    size = max(1, len(text))
-    words = text.split()
-    return (
-        statistics.share("digit"),
-        statistics.share("punctuation"),
-        sum(map(text.count, _OPERATORS)) / size,
-        sum(map(text.count, _BRACKETS)) / size,
+        sum(line.startswith(("  ", "\t")) for line in lines) / len(lines),
+        math.log1p(statistics.count("digit")),
+        math.log1p(len(numbers)),
+        _largest_exponent(numbers),
+        math.log1p(per_hundred * sum(map(text.count, _OPERATORS))),
+        math.log1p(per_hundred * sum(map(text.count, _BRACKETS))),
         math.log1p(sum(map(text.count, _QUESTIONS))),
-        math.log1p(sum(line.lstrip().startswith(_BULLETS) for line in text.split("\n"))),
+        math.log1p(len(_LIST_ITEM.findall(text))),
+        math.log1p(sum(map(code.count, _CODE))),
+        math.log1p(len(_IDENTIFIER.findall(text))),
+        math.log1p(sum(map(text.count, _BOUNDS))),
+        math.log1p(sum(map(text.count, _POWERS))),
         float("://" in text),
-        float(_PATH.search(text) is not None),
+        float(_any(text, _PATHS)),
         float(_any(text, _TRACES)),
         float('{"' in text or "{'" in text),
         float("</" in text or "/>" in text),
         float(_any(text, _FORMULAS)),
-        sum(map(text.count, _CODE)) / max(1, len(words)),
-        1.0 - len(set(words)) / max(1, len(words)),
     )
+
+
+def _largest_exponent(numbers: list[str]) -> float:
+    """Decimal logarithm of the largest whole number, at most 12."""
+    longest = max(map(len, numbers), default=0)
+    candidates = [int(number.replace(",", "")[: _LARGEST_EXPONENT + 1]) for number in numbers if len(number) == longest]
+    return min(math.log10(1 + max(candidates, default=0)), _LARGEST_EXPONENT)
 
 
 def _any(text: str, needles: tuple[str, ...]) -> bool:

@@ -29,6 +29,7 @@ REQUEST_TAGS: Final[tuple[str, ...]] = ("user_query", "userRequest", "user_reque
 _WRAPPER_TAGS: Final[tuple[str, ...]] = ("task", "prompt")
 _LARGEST_BUDGET: Final = 100_000
 _ANSWER_CHARS: Final = 4_000
+_WORDS_CHARS: Final = 12_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,13 @@ class ClassifiedText:
     """The text that is classified, with an account of what was not.
 
     ``kept`` maps a part to the characters read from it, ``cut`` a reason to the characters left out for it. Together they are all
-    characters of the conversation's messages, apart from turns of white space.
+    characters of the conversation's messages, apart from turns of white space. ``words`` is what the user wrote in the same turns, bounded
+    by characters instead of tokens: features measure it, since what a token budget cuts off depends on the script.
     """
 
     text: str
     prose: str
+    words: str = ""
     kept: dict[str, int] = field(default_factory=dict)
     cut: dict[str, int] = field(default_factory=dict)
 
@@ -73,8 +76,8 @@ def classify_text(conversation: Conversation, budget: TextBudget | None = None) 
     _count_unread(conversation, cut)
     users = _user_words(conversation.user_texts, cut)
     pieces: list[str] = []
+    recent = users[1:][-budget.recent_turns :] if budget.recent_turns else []
     if users:
-        recent = users[1:][-budget.recent_turns :] if budget.recent_turns else []
         _add(cut, "earlier_user_turns", sum(len(text) for text in users[1 : len(users) - len(recent)]))
         pieces.append(_shorten(users[0], budget.request_tokens, "request", kept, cut))
         each = budget.recent_tokens // max(1, len(recent))
@@ -87,7 +90,16 @@ def classify_text(conversation: Conversation, budget: TextBudget | None = None) 
         answers.pop()
     _add(cut, "assistant_unread", sum(map(len, answers)))
     text = "\n".join(piece for piece in pieces if piece)
-    return ClassifiedText(text=text, prose=_prose(text), kept=kept, cut=cut)
+    return ClassifiedText(text, _prose(text), _words([*users[:1], *recent]), kept, cut)
+
+
+def _words(turns: Sequence[str]) -> str:
+    """Head and tail of these turns."""
+    text = "\n".join(turns)
+    if len(text) <= _WORDS_CHARS:
+        return text
+    tail = _WORDS_CHARS // 3
+    return f"{text[: _WORDS_CHARS - tail]}\n{text[-tail:]}"
 
 
 def _count_unread(conversation: Conversation, cut: dict[str, int]) -> None:

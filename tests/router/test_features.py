@@ -24,14 +24,14 @@ def features(conversation: Conversation | str) -> dict[str, float]:
 def test_every_text_has_finite_features(text: str) -> None:
     row = features(text)
     assert np.isfinite(list(row.values())).all()
-    shares = [value for name, value in row.items() if name.endswith("_share") and name != "identifier_share"]
+    shares = [value for name, value in row.items() if name.endswith("_share")]
     assert all(0 <= share <= 1 for share in shares)
 
 
 @pytest.mark.parametrize(
     ("name", "without", "with_it"),
     [
-        ("code_fences", "x", "```py\nx\n```"),
+        ("log_code_fences", "x", "```py\nx\n```"),
         ("code_share", "x", "a ```py\nx = 1\n```"),
         ("has_url", "example.org", "https://example.org"),
         ("has_path", "app", "app.py"),
@@ -39,14 +39,23 @@ def test_every_text_has_finite_features(text: str) -> None:
         ("has_json", "a: 1", '{"a": 1}'),
         ("has_markup", "a < b", "<p>a</p>"),
         ("has_formula", "x", "\\frac{1}{2}"),
-        ("list_items", "a\nb", "- a\n- b"),
-        ("question_marks", "なぜ", "なぜ？"),
-        ("question_marks", "لماذا", "لماذا؟"),
-        ("question_marks", "why", "why?"),
-        ("digit_share", "abc", "a12"),
-        ("digit_share", "क", "१२"),
+        ("log_list_items", "a\nb", "- a\n- b"),
+        ("log_list_items", "一\n二", "1．一\n2．二"),
+        ("log_question_marks", "なぜ", "なぜ？"),
+        ("log_question_marks", "لماذا", "لماذا؟"),
+        ("log_question_marks", "why", "why?"),
+        ("log_digits", "abc", "a12"),
+        ("log_digits", "क", "१२"),
+        ("log_numbers", "12", "1 2"),
+        ("log_largest_number", "7 8", "7 1,000"),
+        ("log_largest_number", "९", "९९"),
+        ("log_operator_rate", "a b", "a + b"),
+        ("log_bracket_rate", "a", "(a)"),
+        ("log_bounds", "n", "n ≤ 10"),
+        ("log_powers", "10", "10^9"),
+        ("log_identifiers", "merge intervals", "merge_intervals"),
+        ("log_code_marks", "x", "def f(x): return [x]"),
         ("indented_share", "a\nb", "a\n    b"),
-        ("repetition", "a b c", "a a a"),
         ("log_lines", "a", "a\nb"),
     ],
 )
@@ -70,10 +79,39 @@ def test_turns_tools_and_images_are_counted() -> None:
     assert row["has_image"] == 1.0
 
 
-def test_a_system_prompt_and_tool_output_move_nothing_but_the_count_of_turns() -> None:
-    plain = features("fix it")
+def test_a_system_prompt_moves_nothing() -> None:
     wrapped = Conversation.from_openai([{"role": "system", "content": "def x(): Traceback (" * 500}, {"role": "user", "content": "fix it"}])
-    assert {name for name, value in features(wrapped).items() if value != plain[name]} == {"log_turns"}
+    assert features(wrapped) == features("fix it")
+
+
+@pytest.mark.parametrize("words", ["Let me return to class in Europe", "a well-known, state-of-the-art co-operation"])
+def test_english_words_and_hyphens_are_not_code(words: str) -> None:
+    row = features(words)
+    assert {name: row[name] for name in ("log_code_marks", "log_operator_rate", "log_identifiers")} == {
+        "log_code_marks": 0.0,
+        "log_operator_rate": 0.0,
+        "log_identifiers": 0.0,
+    }
+
+
+SAME_REQUEST = (
+    "Write a function that takes a list of intervals, merges those that overlap and returns them sorted by start. Up to 100000.",
+    "Schreibe eine Funktion, die eine Liste von Intervallen nimmt, sie vereint und nach Anfang sortiert liefert. Bis zu 100000.",
+    "Напиши функцию, которая принимает список интервалов, объединяет пересекающиеся и возвращает результат по порядку начала. До 100000.",
+    "请写一个函数,接收一个区间列表,合并所有重叠的区间,并按起点排序返回结果。区间数量最多为 100000 个,请注意运行时间。",
+    "区間のリストを受け取り、重なり合うものを結合して、始点の順に並べた結果を返す関数を書いてください。区間は最大で100000個あります。",
+    "구간들의 목록을 받아 서로 겹치는 것들을 합치고 시작점 순서로 정렬된 결과를 돌려주는 함수를 작성하세요. 구간은 최대 100000개입니다.",
+    "एक फ़ंक्शन लिखिए जो अंतरालों की सूची ले, एक-दूसरे को ढकने वाले अंतरालों को मिला दे और परिणाम को आरंभ के क्रम में लौटाए। वे 100000 तक हैं।",
+    "اكتب دالة تأخذ قائمة من الفترات الزمنية وتدمج المتداخلة منها وتعيد النتيجة مرتبة حسب البداية. عددها يصل إلى 100000 فترة في القائمة.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SAME_REQUEST[1:])
+def test_the_same_request_is_as_long_in_every_language(words: str) -> None:
+    english, other = features(SAME_REQUEST[0]), features(words)
+    assert other["log_letters"] == pytest.approx(english["log_letters"], abs=0.35)  # tokens differ by a factor of three
+    for name in ("log_numbers", "log_largest_number", "log_lines", "log_code_marks", "log_operator_rate", "log_bracket_rate"):
+        assert other[name] == english[name]
 
 
 def test_tokens_of_a_turn_count_history_tools_and_attachments() -> None:

@@ -81,6 +81,14 @@ def test_the_last_user_turns_are_read_and_earlier_ones_counted() -> None:
     classified = classify_text(talk(*turns))
     assert classified.text.split("\n") == ["turn 0", "turn 6", "turn 7"]
     assert classified.cut == {"earlier_user_turns": 5 * len("turn 1")}
+    assert classified.words.split("\n") == ["turn 0", "turn 6", "turn 7"]
+
+
+def test_words_are_bounded_by_characters_and_keep_head_and_tail() -> None:
+    words = classify_text(talk(("user", "first " + "x" * 50_000 + " last"))).words
+    assert len(words) <= 12_001
+    assert words.startswith("first x")
+    assert words.endswith("x last")
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

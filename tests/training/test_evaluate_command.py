@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (data / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
     encoder = load_encoder("fast")
     weights = np.zeros(encoder.spec.dimension + len(FEATURE_NAMES))
-    weights[encoder.spec.dimension + FEATURE_NAMES.index("log_tokens_classified")] = 1.0
+    weights[encoder.spec.dimension + FEATURE_NAMES.index("log_letters")] = 1.0
     heads = tuple(LinearHead(weights, -3.0) for _ in CAPABILITIES)
     calibration = Calibration(np.array([-3.0, 3.0]), np.array([0.0, 1.0]))
     write_artifact(
