@@ -1,0 +1,59 @@
+"""Does the router decide alike in every language? ``python -m benchmarks.invariance --parallel FILE [--router DIR]``.
+
+FILE holds translated prompts (``prompts.parquet`` or JSONL, docs/data-format.md) whose ``group`` or source rule names the meaning, such as the
+80 MT-Bench questions in 35 languages. Only the first user turn is asked. Every prompt goes through ``Router.route``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from router.files.artifacts import load_router, read_artifact
+from router.languages import script_statistics
+from router.text import classify_text
+from router.types import Conversation
+from training.agreement import language_agreement
+from training.pairs import pair_catalog
+from training.predictions import predict_pair
+from training.prompts import load_prompts, to_conversations
+
+
+def first_turn(conversation: Conversation) -> Conversation:
+    """The conversation as it was when it began."""
+    return Conversation.from_text(conversation.user_texts[0])
+
+
+def main() -> None:
+    """Print the figures of every language."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parallel", type=Path, required=True)
+    parser.add_argument("--router", type=Path, help="default: the shipped router")
+    parser.add_argument("--output", type=Path, help="write the table of languages as CSV")
+    arguments = parser.parse_args()
+
+    artifact, _ = read_artifact(arguments.router)
+    prompts = load_prompts(arguments.parallel)
+    conversations = [first_turn(conversation) for conversation in to_conversations(prompts)]
+    pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
+    router, _ = load_router(arguments.router, pool)
+    need = predict_pair(router.route, conversations, "weak", "strong", artifact.default_threshold).need
+    letters = [script_statistics(classify_text(conversation).words).latin_letters for conversation in conversations]
+    english = need[(prompts["language"] == "en").to_numpy()]
+    shares = {f"{share:.0%}": float(np.quantile(english, 1 - share)) for share in (0.2, 0.35, 0.65, 0.8)}
+    points = {"tau": artifact.default_threshold, **shares}
+    result = language_agreement(need, letters, prompts["group"].tolist(), prompts["language"].tolist(), points)
+    with pd.option_context("display.width", 200, "display.max_rows", None, "display.float_format", "{:.3f}".format):
+        print(result.languages.to_string(index=False))
+        print(f"\n{len(english)} meanings in {len(result.languages)} languages beside English, tau {artifact.default_threshold:.3f};")
+        print("agreement@20% is at the tau that sends 20 % of the English prompts to the strong model.\n")
+        print(result.summary().to_string())
+    if arguments.output:
+        result.languages.to_csv(arguments.output, index=False)
+
+
+if __name__ == "__main__":
+    main()
