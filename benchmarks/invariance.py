@@ -1,7 +1,7 @@
 """Does the router decide alike in every language? ``python -m benchmarks.invariance --parallel FILE [--router DIR]``.
 
-FILE holds translated prompts (``prompts.parquet`` or JSONL, docs/data-format.md) whose ``group`` or source rule names the meaning, such as the
-80 MT-Bench questions in 35 languages. Only the first user turn is asked. Every prompt goes through ``Router.route``.
+FILE holds translated prompts (Parquet or JSONL, docs/data-format.md) whose ``group`` or source rule names the meaning, such as the 80
+MT-Bench questions in 35 languages. Only the first user turn is asked. Every prompt goes through ``Router.route``.
 """
 
 from __future__ import annotations

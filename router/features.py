@@ -34,7 +34,7 @@ FEATURE_NAMES: Final[tuple[str, ...]] = (
     "log_question_marks",
     "log_list_items",
     "log_code_marks",
-    "log_identifiers",
+    "log_identifier_joints",
     "log_bounds",
     "log_powers",
     "has_url",
@@ -62,17 +62,16 @@ _CODE: Final = (
     "def ", "return ", "class ", "import ", "#include", "function ", "const ", "let ", "SELECT ", "public ", "=> ", "->", "();", "):",
     "{\n", "</",
 )  # fmt: skip
-_PATHS: Final = (
-    ".py", ".js", ".ts", ".java", ".cpp", ".rs", ".go", ".json", ".yaml", ".yml", ".toml", ".csv", ".sql", ".html", ".md", ".log", ".sh",
-)  # fmt: skip
+_PATH: Final = re.compile(r"\.(py|js|ts|java|cpp|rs|go|json|yaml|yml|toml|csv|sql|html|md|log|sh)")
 _FORMULAS: Final = ("$$", "\\frac", "\\sum", "\\(", "\\[", "^2", "**2", "\\begin{", "√", "∑", "∫")
 _POWERS: Final = ("^", "**", "10{")
 _BOUNDS: Final = ("≤", "≥", "\\le", "\\ge", "<=", ">=")
 # Digits of any script: int() reads them all.
 _NUMBER: Final = re.compile(r"\d+(?:,\d{3})*")
 _LIST_ITEM: Final = re.compile(r"^[^\S\n]*(?:[-*•・–]|\(?\d{1,2}[.)、．]|[A-Da-d][.)])", re.MULTILINE)
-_CODE_LINE: Final = re.compile(r"^(?: {4}.*|\t.*|[^(){}\[\]=;<>_#\n]*(?:[(){}\[\]=;<>_#][^(){}\[\]=;<>_#\n]*){2,})$", re.MULTILINE)
-_IDENTIFIER: Final = re.compile(r"[A-Za-z]+_[A-Za-z_]+|[a-z]+[A-Z][A-Za-z0-9]+")
+_CODE_MARK: Final = re.compile(r"[(){}\[\]=;<>_#]")
+# Where the words of an identifier meet: in merge_intervals before the underscore's right side, in mergeIntervals at the capital.
+_JOINT: Final = re.compile(r"_(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9])|[A-Z](?<=[a-z][A-Z])")
 _LARGEST_EXPONENT: Final = 12
 
 
@@ -103,7 +102,7 @@ def _of_words(text: str) -> tuple[float, ...]:
     letters = statistics.latin_letters
     lines = [line for line in text.split("\n") if line and not line.isspace()] or [""]
     fenced = text.split("```")[1::2]
-    code = "\n".join(_CODE_LINE.findall(text))
+    code = "\n".join(line for line in lines if line.startswith(("    ", "\t")) or len(_CODE_MARK.findall(line)) > 1)
     numbers = _NUMBER.findall(text)
     per_hundred = 100 / (1 + letters)
     return (
@@ -121,11 +120,11 @@ def _of_words(text: str) -> tuple[float, ...]:
         math.log1p(sum(map(text.count, _QUESTIONS))),
         math.log1p(len(_LIST_ITEM.findall(text))),
         math.log1p(sum(map(code.count, _CODE))),
-        math.log1p(len(_IDENTIFIER.findall(text))),
+        math.log1p(len(_JOINT.findall(text))),
         math.log1p(sum(map(text.count, _BOUNDS))),
         math.log1p(sum(map(text.count, _POWERS))),
         float("://" in text),
-        float(_any(text, _PATHS)),
+        float(_PATH.search(text) is not None),
         float(_any(text, _TRACES)),
         float('{"' in text or "{'" in text),
         float("</" in text or "/>" in text),

@@ -142,7 +142,7 @@ _LETTERS: Final[NDArray[np.bool_]] = np.array([script not in NOT_LETTERS for scr
 _RUN_OF_POINT: Final[NDArray[np.uint8]] = (np.searchsorted(_STARTS, np.arange(0x20000, dtype=np.uint32), side="right") - 1).astype(np.uint8)
 _RUN_OF_BYTE: Final = _RUN_OF_POINT[:256].tobytes()
 
-# How many Latin letters say as much as one of the script, from the lengths of the same news in 63 languages (NTREX-128); 1 where not measured.
+# How many Latin letters say as much as one of the script, from the same news in 63 languages (NTREX-128); 1 where not measured.
 _LATIN_LETTERS_OF: Final[Mapping[str, float]] = {
     "han": 2.58, "hangul": 2.04, "kana": 1.94, "ethiopic": 1.51, "hebrew": 1.27, "arabic": 1.05, "gujarati": 1.01, "bengali": 0.99,
     "devanagari": 0.96, "telugu": 0.95, "cyrillic": 0.92, "armenian": 0.92, "georgian": 0.9, "thai": 0.89, "lao": 0.88, "kannada": 0.87,

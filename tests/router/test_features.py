@@ -53,7 +53,7 @@ def test_every_text_has_finite_features(text: str) -> None:
         ("log_bracket_rate", "a", "(a)"),
         ("log_bounds", "n", "n ≤ 10"),
         ("log_powers", "10", "10^9"),
-        ("log_identifiers", "merge intervals", "merge_intervals"),
+        ("log_identifier_joints", "merge intervals", "merge_intervals"),
         ("log_code_marks", "x", "def f(x): return [x]"),
         ("indented_share", "a\nb", "a\n    b"),
         ("log_lines", "a", "a\nb"),
@@ -87,10 +87,10 @@ def test_a_system_prompt_moves_nothing() -> None:
 @pytest.mark.parametrize("words", ["Let me return to class in Europe", "a well-known, state-of-the-art co-operation"])
 def test_english_words_and_hyphens_are_not_code(words: str) -> None:
     row = features(words)
-    assert {name: row[name] for name in ("log_code_marks", "log_operator_rate", "log_identifiers")} == {
+    assert {name: row[name] for name in ("log_code_marks", "log_operator_rate", "log_identifier_joints")} == {
         "log_code_marks": 0.0,
         "log_operator_rate": 0.0,
-        "log_identifiers": 0.0,
+        "log_identifier_joints": 0.0,
     }
 
 
