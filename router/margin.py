@@ -125,6 +125,8 @@ def _requirement_probes(problem: SelectionProblem) -> tuple[NDArray[np.intp], Ar
     points[:, :3] += c[:, None]
     points[:, 3] += c[:, own, None]
     required = problem.requirements[:, None, None]
-    values = np.stack([points + _STEP, points - _STEP], axis=1)
-    possible = np.stack([points >= required, points <= required], axis=1) & (values >= 0) & (values <= 1)
+    # A point at an end of the scale, up to rounding, is probed at the end itself: nothing lies behind it.
+    inside = (points >= -_STEP) & (points <= 1 + _STEP)
+    values = np.minimum(np.maximum(np.stack([points + _STEP, points - _STEP], axis=1), 0.0), 1.0)
+    possible = np.stack([(points >= required) & inside, (points <= required) & inside], axis=1)
     return np.nonzero(possible.reshape(len(c), -1))[0], values[possible]
