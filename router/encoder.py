@@ -30,7 +30,8 @@ class EncoderSpec:
         Name within the kind; for ``sentence`` the model name or folder.
     revision
         Version of the weights: for ``fast`` from the SHA-256 of its parts, for ``full`` from the SHA-256 of the container it
-        was built from and the version of the builder, so other weights are another spec.
+        was built from and the version of the builder, for ``sentence`` from the SHA-256 of its folder or the commit of the hub, so other
+        weights are another spec.
     prefix
         Put before every text.
     max_tokens

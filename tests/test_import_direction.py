@@ -13,7 +13,7 @@ SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob
 # The core is arrays and text. Disk belongs to router.files; router.encoders may load its library when an encoder is built.
 PURE_STDLIB = {
     "__future__", "abc", "collections", "dataclasses", "difflib", "enum", "functools", "hashlib", "importlib", "io", "itertools", "json",
-    "math", "re", "reprlib", "struct", "typing", "unicodedata", "zipfile", "zlib",
+    "math", "re", "reprlib", "struct", "threading", "typing", "unicodedata", "zipfile", "zlib",
 }  # fmt: skip
 PURE_LIBRARIES = {"numpy"}
 ENCODER_LIBRARIES = {"onnx", "onnxruntime", "tokenizers", "sentence_transformers", "torch", "transformers"}

@@ -116,7 +116,13 @@ def evaluate_artifact(plan: EvaluationPlan, folder: Path | None, *, threads: int
 
 
 def evaluate_cross_validated(
-    plan: EvaluationPlan, folds: int, *, encoder: str | None = None, threads: int = 1, say: Callable[[str], None] = print
+    plan: EvaluationPlan,
+    folds: int,
+    *,
+    encoder: str | None = None,
+    prefix: str | None = None,
+    threads: int = 1,
+    say: Callable[[str], None] = print,
 ) -> EvaluationResult:
     """Train a router a fold by the recipe and measure all of them on the prompts they have not seen."""
     from training.assemble import assemble
@@ -125,13 +131,13 @@ def evaluate_cross_validated(
 
     if plan.threshold is not None:
         raise InvalidInput("--threshold does not go with --cv: each fold chooses its own on its training rows")
-    recipe = plan.recipe if encoder is None else replace(plan.recipe, encoder=encoder)
+    recipe = plan.recipe.with_encoder(encoder, prefix)
     training = assemble(plan.prompts, plan.outcomes, recipe)
     rows, basis = plan.priced(training.rows, recipe.capabilities)
     require_two_classes(rows, *plan.names)
     about: dict[str, Any] = dict(zip(("weak", "strong"), plan.names, strict=True))
     about |= {"router": f"{folds} routers, each trained on the groups of the other folds", "encoder": recipe.encoder, "cost_basis": basis}
-    text_encoder = CachedEncoder(load_encoder(recipe.encoder, threads), progress=True)
+    text_encoder = CachedEncoder(load_encoder(recipe.encoder, threads, prefix=recipe.encoder_prefix), progress=True)
     return cross_validate(replace(training, rows=rows), text_encoder, recipe, folds=folds, options=plan.options, about=about, say=say)
 
 

@@ -49,17 +49,27 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides what a training run makes of its tables."""
+    """Everything that decides what a training run makes of its tables.
+
+    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt.
+    """
 
     pairs: tuple[Pair, ...]
     title: str = ""
     capabilities: tuple[str, ...] = CAPABILITIES
     encoder: str = "fast"
+    encoder_prefix: str | None = None
     targets: TargetMapping = field(default_factory=TargetMapping)
     budget: TextBudget = field(default_factory=TextBudget)
     heads: Mapping[str, Any] = field(default_factory=dict)
     quality_goal: float = 0.98
     seed: int = 0
+
+    def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
+        """The recipe with another encoder, another prefix, or both; another encoder does not inherit the prefix of the first."""
+        if encoder is not None:
+            return replace(self, encoder=encoder, encoder_prefix=prefix)
+        return self if prefix is None else replace(self, encoder_prefix=prefix)
 
     @property
     def weak_title(self) -> str:
@@ -141,7 +151,7 @@ def recipe_of(
 
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     """Check a recipe as parsed from TOML; see :func:`read_recipe`."""
-    _known(where, raw, {"title", "capabilities", "encoder", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
+    _known(where, raw, {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
     pairs = raw.get("pair")
     if not isinstance(pairs, list) or not pairs:
         raise InvalidInput(f"{where} has no [[pair]]: at least one weak and strong model is needed")
@@ -154,7 +164,8 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         pairs=tuple(_pair(f"{where}: pair {i + 1}", pair) for i, pair in enumerate(pairs)),
         title=str(raw.get("title", "")),
         capabilities=tuple(_names(where, "capabilities", raw.get("capabilities", list(CAPABILITIES)))),
-        encoder=str(raw.get("encoder", "fast")),
+        encoder=_text(where, "encoder", raw.get("encoder", "fast")),
+        encoder_prefix=_text(where, "encoder_prefix", raw["encoder_prefix"]) if "encoder_prefix" in raw else None,
         targets=_built(f"{where}: targets", TargetMapping, raw.get("targets", {})),
         budget=_built(f"{where}: budget", TextBudget, raw.get("budget", {})),
         heads=heads,
@@ -184,6 +195,12 @@ def _names(where: str, key: str, value: object, *, empty: bool = False) -> Seque
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names) or not (names or empty):
         raise InvalidInput(f"{where}: {key} is {value!r}: a name or a list of names was expected")
     return names
+
+
+def _text(where: str, key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{where}: {key} is {value!r}: a text was expected")
+    return value
 
 
 def _number(where: str, key: str, value: object, high: float) -> float:

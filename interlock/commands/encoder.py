@@ -37,7 +37,7 @@ def list_encoders() -> None:
             typer.echo(f"{name:5} ready    {spec['dimension']} dimensions, {spec['max_tokens']} tokens, {folder}")
         except RouterError as error:
             typer.echo(f"{name:5} missing  {error}")
-    typer.echo("any other name is loaded by sentence-transformers (pip install 'interlock[encoders]')")
+    typer.echo("any SentenceTransformer folder or hub name can be given too (pip install 'interlock[encoders]')")
 
 
 @app.command()

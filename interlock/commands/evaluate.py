@@ -39,6 +39,7 @@ def evaluate(
     threshold: Annotated[float | None, typer.Option(min=0, help="tau of the choice metrics. Default: the router's own.")] = None,
     margin: Annotated[float, typer.Option(min=0, max=1, help="A strong model adds value if it is better by more than this.")] = 0.0,
     encoder: Annotated[str | None, typer.Option(help="With --cv: fast, full, or a SentenceTransformer. Default: the recipe's.")] = None,
+    encoder_prefix: Annotated[str | None, typer.Option(help="With --cv: text before every prompt, as for `interlock train`.")] = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for the intervals; 0 leaves them out.")] = 1000,
     min_rows: Annotated[int, typer.Option(min=1, help="A source or family with fewer prompts is flagged and gets no number.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
@@ -70,7 +71,7 @@ def evaluate(
         options=EvaluationOptions(margin=margin, n_bootstrap=bootstrap, seed=seed, min_rows=min_rows),
     )
     if cv is not None:
-        result = run.evaluate_cross_validated(plan, cv, encoder=encoder, threads=threads, say=typer.echo)
+        result = run.evaluate_cross_validated(plan, cv, encoder=encoder, prefix=encoder_prefix, threads=threads, say=typer.echo)
     else:
         result = run.evaluate_artifact(plan, router, threads=threads, progress=_progress)
     write_evaluation(result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}"), output)

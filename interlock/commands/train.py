@@ -21,6 +21,10 @@ def train(
     strong: Annotated[str | None, typer.Option(help="Strong model, instead of the recipe's pairs.")] = None,
     score_kind: Annotated[str | None, typer.Option(help="Kind of score, instead of the recipe's.")] = None,
     encoder: Annotated[str | None, typer.Option(help="fast, full, or a SentenceTransformer name or folder. Default: the recipe's.")] = None,
+    encoder_prefix: Annotated[
+        str | None,
+        typer.Option(help="Text before every prompt that a SentenceTransformer reads, such as 'query: '. Default: the model's own."),
+    ] = None,
     tracking: Annotated[bool, typer.Option(help="Log the run to MLflow and register the artefact.")] = True,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
     min_rows: Annotated[int, typer.Option(min=0, help="Refuse to train if a language family has fewer prompts than this.")] = 0,
@@ -30,8 +34,6 @@ def train(
 
     Example: interlock train --data data/sample --output runs/router
     """
-    from dataclasses import replace
-
     from router.files.artifacts import check_artifact_output, read_artifact, write_artifact
     from router.files.encoders import load_encoder
     from training.assemble import assemble, load_tables
@@ -43,10 +45,8 @@ def train(
     from training.train import train_router
 
     check_artifact_output(output)
-    plan = recipe_of(recipe, data, _listed(weak), _listed(strong), _listed(score_kind))
-    if encoder is not None:
-        plan = replace(plan, encoder=encoder)
-    text_encoder = CachedEncoder(load_encoder(plan.encoder, threads), progress=True)
+    plan = recipe_of(recipe, data, _listed(weak), _listed(strong), _listed(score_kind)).with_encoder(encoder, encoder_prefix)
+    text_encoder = CachedEncoder(load_encoder(plan.encoder, threads, prefix=plan.encoder_prefix), progress=True)
     training = assemble(*load_tables(data), plan)
     typer.echo(
         f"{len(training.rows)} prompts of {training.rows['source'].nunique()} sources in {training.rows['family'].nunique()} families, "

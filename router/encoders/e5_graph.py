@@ -131,6 +131,6 @@ class _Graph:
 
 def quantise(matrix: NDArray[np.float32], axis: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     """Symmetric int8 along an axis: ``matrix`` is close to ``values * scale``; scale keeps the reduced axis with length 1."""
-    scale = np.abs(matrix).max(axis=axis, keepdims=True) / 127.0
-    scale = np.where(scale > 0, scale, 1.0).astype(np.float32)
+    largest = np.abs(matrix).max(axis=axis, keepdims=True) / 127.0
+    scale: NDArray[np.float32] = np.where(largest > 0, largest, 1.0).astype(np.float32)
     return np.clip(np.rint(matrix / scale), -127, 127).astype(np.int8), scale

@@ -61,8 +61,8 @@ class E5Weights:
         tensor = self._tensors[name]
         if tensor.count != rows * columns:
             raise ArtifactError(f"e5 tensor {name!r} has {tensor.count} weights; expected {rows} x {columns}")
-        blocks = np.frombuffer(self._data, np.uint8, tensor.count // Q4_BLOCK * Q4_BYTES, tensor.offset)
-        blocks = blocks.reshape(-1, Q4_BYTES)
+        stored = np.frombuffer(self._data, np.uint8, tensor.count // Q4_BLOCK * Q4_BYTES, tensor.offset)
+        blocks = stored.reshape(-1, Q4_BYTES)
         scale = blocks[:, :2].copy().view("<f2").astype(np.float32)
         nibbles = np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=1)
         return ((nibbles.astype(np.float32) - 8.0) * scale).reshape(rows, columns)

@@ -1,8 +1,9 @@
-"""``sentence``: any SentenceTransformer name or folder, for training and comparison."""
+"""``sentence``: any SentenceTransformer, for routers whose prompts the shipped encoders read badly, and for comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,43 +13,29 @@ from router.encoder import EncoderSpec, l2_normalise
 from router.errors import EncoderError
 
 CHARACTERS_PER_TOKEN = 32
+DEFAULT_MAX_TOKENS = 512
 
 
 class SentenceEncoder:
-    """Wraps a SentenceTransformer; its default prompt, if it has one, becomes the prefix."""
+    """Wraps a SentenceTransformer that is already loaded (``router.files.sentence_models`` loads them).
+
+    One call at a time: fast tokenizers set padding on themselves and may refuse a second thread (huggingface/transformers#47085).
+    """
 
     def __init__(self, spec: EncoderSpec, model: Any, batch_size: int = 16) -> None:
         self._spec = spec
         self._model = model
         self._batch_size = batch_size
+        self._lock = Lock()
 
     @classmethod
-    def load(cls, name: str, revision: str = "", prefix: str | None = None, max_tokens: int | None = None) -> SentenceEncoder:
-        """Load by name or folder.
-
-        Raises
-        ------
-        EncoderError
-            sentence-transformers is not installed, or the model cannot be loaded.
-        """
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise EncoderError(
-                f"encoder {name!r} needs sentence-transformers; run: pip install 'interlock[encoders]', "
-                "or use the encoders 'fast' or 'full'"
-            ) from error
-        try:
-            model = SentenceTransformer(name, revision=revision or None, device="cpu")
-        except Exception as error:  # hub, file and configuration errors come in many types
-            first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise EncoderError(f"cannot load the SentenceTransformer {name!r}: {first_line}") from error
+    def of(cls, model: Any, name: str, revision: str, prefix: str | None = None, max_tokens: int | None = None) -> SentenceEncoder:
+        """Describe a model: its default prompt, if it has one, is the prefix unless another is given."""
         prompts = getattr(model, "prompts", None) or {}
         chosen = prompts.get(getattr(model, "default_prompt_name", None) or "", "") if prefix is None else prefix
-        limit = min(filter(None, (max_tokens, model.max_seq_length)), default=512)
+        limit = min(filter(None, (max_tokens, model.max_seq_length)), default=DEFAULT_MAX_TOKENS)
         model.max_seq_length = limit
-        dimension = _dimension(model)
-        return cls(EncoderSpec("sentence", name, revision or "default", chosen, limit, dimension), model)
+        return cls(EncoderSpec("sentence", name, revision, chosen, limit, _dimension(model)), model)
 
     @property
     def spec(self) -> EncoderSpec:
@@ -63,7 +50,8 @@ class SentenceEncoder:
             return vectors
         limit = self._spec.max_tokens * CHARACTERS_PER_TOKEN
         shown = [self._spec.prefix + texts[row][:limit] for row in filled]
-        encoded = self._model.encode(shown, prompt="", batch_size=self._batch_size, show_progress_bar=False)
+        with self._lock:
+            encoded = self._model.encode(shown, prompt="", batch_size=self._batch_size, show_progress_bar=False)
         vectors[filled] = l2_normalise(np.asarray(encoded, np.float32))
         return vectors
 

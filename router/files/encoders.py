@@ -14,10 +14,10 @@ from typing import Any
 from router.encoder import EncoderSpec, TextEncoder
 from router.encoders.fast import FastEncoder
 from router.encoders.full import FullEncoder, build_full
-from router.encoders.sentence import SentenceEncoder
 from router.errors import ArtifactError, EncoderError
 from router.files.atomic import require_replaceable, write_folder_atomically
 from router.files.e5_source import E5_SHA256, find_container
+from router.files.sentence_models import find_model, find_pinned_model, load_model
 
 FORMAT = "interlock-encoder/1"
 MANIFEST = "manifest.json"
@@ -52,7 +52,7 @@ def full_dir() -> Path:
     return cache_dir() / "encoders" / "full"
 
 
-def load_encoder(name_or_spec: str | EncoderSpec, threads: int = 1) -> TextEncoder:
+def load_encoder(name_or_spec: str | EncoderSpec, threads: int = 1, *, prefix: str | None = None) -> TextEncoder:
     """Load an encoder.
 
     Parameters
@@ -61,7 +61,9 @@ def load_encoder(name_or_spec: str | EncoderSpec, threads: int = 1) -> TextEncod
         ``"fast"``, ``"full"``, the folder of either, or a SentenceTransformer name or folder. A spec (from an artefact) must be
         met exactly, except that ``max_tokens`` of ``full`` and ``sentence`` is taken from it.
     threads
-        Cores that one text may use (``full`` only).
+        Cores that one text may use (``full`` and ``sentence``).
+    prefix
+        Put before every text, such as ``"query: "``; None takes a SentenceTransformer's own default prompt. The others have theirs.
 
     Raises
     ------
@@ -72,20 +74,19 @@ def load_encoder(name_or_spec: str | EncoderSpec, threads: int = 1) -> TextEncod
     """
     if isinstance(name_or_spec, EncoderSpec):
         return _load_spec(name_or_spec, threads)
-    if name_or_spec == "fast":
-        return _load_folder(SHIPPED_FAST, None, threads)
-    if name_or_spec == "full":
-        return _load_folder(full_dir(), None, threads)
-    if (Path(name_or_spec) / MANIFEST).is_file():
-        return _load_folder(Path(name_or_spec), None, threads)
-    return SentenceEncoder.load(name_or_spec)
+    known = {"fast": SHIPPED_FAST, "full": full_dir()}.get(name_or_spec, Path(name_or_spec))
+    if name_or_spec not in ("fast", "full") and not (known / MANIFEST).is_file():
+        return load_model(find_model(name_or_spec), prefix, threads=threads)
+    if prefix is not None:
+        raise EncoderError(f"prefix {prefix!r} does not go with the encoder {name_or_spec!r}: only a SentenceTransformer takes one")
+    return _load_folder(known, None, threads)
 
 
 def _load_spec(spec: EncoderSpec, threads: int) -> TextEncoder:
     encoder: TextEncoder
     if spec.kind == "sentence":
-        revision = "" if spec.revision == "default" else spec.revision
-        encoder = SentenceEncoder.load(spec.name, revision, spec.prefix, spec.max_tokens)
+        model = find_pinned_model(spec.name, spec.revision, cache_dir() / "encoders")
+        encoder = load_model(model, spec.prefix, spec.max_tokens, threads=threads, quiet=True)
     else:
         folder = SHIPPED_FAST if spec.kind == "fast" else full_dir()
         encoder = _load_folder(folder, spec.max_tokens if spec.kind == "full" else None, threads)

@@ -198,11 +198,20 @@ def test_the_command_trains_tracks_and_serves(folder, tmp_path):
         ({"pair": [{"weak": "a", "strong": "b"}], "quality_goal": 2}, "quality_goal is 2"),
         ({"pair": [{"weak": "a", "strong": "b"}], "targets": {"margin": 2}}, "margin 2"),
         ({"pair": [{"weak": "a", "strong": "b"}], "heads": {"depth": 3}}, "'depth'"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "encoder_prefix": 3}, "encoder_prefix is 3"),
     ],
 )
 def test_a_recipe_that_cannot_be_meant_is_refused(raw, message):
     with pytest.raises(InvalidInput, match=message):
         recipe_from_mapping(raw, "recipe.toml")
+
+
+def test_another_encoder_does_not_inherit_the_prefix():
+    recipe = recipe_from_mapping({"pair": [{"weak": "a", "strong": "b"}], "encoder": "some/model", "encoder_prefix": "query: "}, "x")
+    assert (recipe.encoder, recipe.encoder_prefix) == ("some/model", "query: ")
+    assert recipe.with_encoder(None, None) == recipe
+    assert recipe.with_encoder("fast", None).encoder_prefix is None
+    assert recipe.with_encoder(None, "").encoder_prefix == ""
 
 
 def test_recipes_of_the_repository_can_be_read():

