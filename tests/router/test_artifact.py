@@ -15,6 +15,7 @@ from router.catalog import Bands, ModelCatalog
 from router.confidence import ResidualSample
 from router.encoder import EncoderSpec, TextEncoder
 from router.errors import ArtifactError, EncoderError
+from router.features import FEATURE_NAMES
 from router.files.artifacts import read_artifact, write_artifact
 from router.route import Router
 
@@ -50,7 +51,7 @@ def repacked(parts: dict[str, bytes], change: Callable[[dict], None]) -> dict[st
 
 def test_round_trip_predicts_identically(artifact: RouterArtifact, parts: dict[str, bytes]) -> None:
     loaded = load_artifact(parts)
-    x = np.random.default_rng(0).normal(size=(200, artifact.encoder.dimension + 27))
+    x = np.random.default_rng(0).normal(size=(200, artifact.encoder.dimension + len(FEATURE_NAMES)))
     assert np.array_equal(loaded.predictor.predict(x), artifact.predictor.predict(x))
     assert np.array_equal(loaded.bands.low, artifact.bands.low)
     assert np.array_equal(loaded.residuals.residuals, artifact.residuals.residuals)
@@ -160,7 +161,7 @@ def _tree(name: str, value: int) -> Callable[[dict], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        _tree("feature", 43),
+        _tree("feature", 16 + len(FEATURE_NAMES)),
         _tree("feature", -1),
         _tree("left", 5),
         _tree("right", 10**9),

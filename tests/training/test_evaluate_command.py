@@ -38,8 +38,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     encoder = load_encoder("fast")
     weights = np.zeros(encoder.spec.dimension + len(FEATURE_NAMES))
     weights[encoder.spec.dimension + FEATURE_NAMES.index("log_letters")] = 1.0
-    heads = tuple(LinearHead(weights, -3.0) for _ in CAPABILITIES)
-    calibration = Calibration(np.array([-3.0, 3.0]), np.array([0.0, 1.0]))
+    heads = tuple(LinearHead(weights, -4.6) for _ in CAPABILITIES)
+    calibration = Calibration(np.array([-1.5, 1.5]), np.array([0.0, 1.0]))
     write_artifact(
         RouterArtifact(
             encoder.spec,
