@@ -44,6 +44,9 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Folds whose held-out predictions calibrate; at least 2.
     band_percentiles
         Percentiles of a head's held-out scores over all prompts, the [low, high] of HyDRA (arXiv 2605.17106) Eq. 3.
+    n_embedding
+        Leading columns that are an embedding. Trees read only the columns behind it: they latch onto single coordinates, and those bear the
+        language of a prompt more than its task (docs/decisions/0004).
     random_state
         Seed.
 
@@ -74,14 +77,15 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         kind: HeadKind = "blend",
         n_estimators: int = 150,
         learning_rate: float = 0.05,
-        num_leaves: int = 15,
+        num_leaves: int = 8,
         max_depth: int = 6,
-        min_child_samples: int = 20,
-        feature_fraction: float = 0.2,
+        min_child_samples: int = 30,
+        feature_fraction: float = 0.4,
         reg_lambda: float = 5.0,
         C: float = 0.003,
         calibration_folds: int = 5,
         band_percentiles: tuple[float, float] = (1.0, 99.0),
+        n_embedding: int = 0,
         random_state: int = 0,
     ) -> None:
         self.capabilities = capabilities
@@ -96,6 +100,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.C = C
         self.calibration_folds = calibration_folds
         self.band_percentiles = band_percentiles
+        self.n_embedding = n_embedding
         self.random_state = random_state
 
     def fit(
@@ -183,6 +188,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         return heads[0] if len(heads) == 1 else MeanHead(tuple(heads))
 
     def _fit_trees(self, X: Array, y: Array, weight: Array) -> TreeHead:
+        first = self.n_embedding if self.n_embedding < X.shape[1] else 0
         booster = lightgbm.train(
             {
                 "objective": "cross_entropy",
@@ -200,10 +206,10 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
                 "num_threads": 1,
                 "verbosity": -1,
             },
-            lightgbm.Dataset(X, y, weight=weight, free_raw_data=True),
+            lightgbm.Dataset(X[:, first:], y, weight=weight, free_raw_data=True),
             self.n_estimators,
         )
-        return trees_from_booster(booster)
+        return trees_from_booster(booster, first)
 
 
 def _check_targets(y: Array) -> Array:
@@ -239,8 +245,8 @@ def _fit_linear(X: Array, y: Array, weight: Array, C: float) -> LinearHead:
     return LinearHead(weights, float(model.intercept_[0] - mean @ weights))
 
 
-def trees_from_booster(booster: lightgbm.Booster) -> TreeHead:
-    """Turn a LightGBM model with numeric splits into arrays that are walked without LightGBM."""
+def trees_from_booster(booster: lightgbm.Booster, first_column: int = 0) -> TreeHead:
+    """Turn a LightGBM model with numeric splits into arrays that are read without LightGBM; its column 0 is our ``first_column``."""
     trees = [_flatten(info["tree_structure"]) for info in booster.dump_model()["tree_info"]]
     nodes = max(len(tree) for tree, _ in trees)
     shape = (len(trees), nodes)
@@ -254,7 +260,7 @@ def trees_from_booster(booster: lightgbm.Booster) -> TreeHead:
                 left[t, n], right[t, n] = node["children"]
             else:
                 value[t, n] = node["value"]
-    return TreeHead(feature, threshold, left, right, value, 0.0, max(depth for _, depth in trees))
+    return TreeHead(feature + first_column, threshold, left, right, value, 0.0, max(depth for _, depth in trees))
 
 
 def _flatten(root: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from router.artifact import RouterArtifact
 from router.encoder import TextEncoder
 from router.errors import InvalidInput
+from router.features import FEATURE_NAMES
 from router.files.artifacts import language_identifier
 from router.route import Router
 from router.selection import RoutingPolicy, shortfalls
@@ -43,7 +44,8 @@ class TrainedRouter:
 
 def fit_estimator(inputs: Array, training: TrainingRows, recipe: Recipe) -> RequirementsEstimator:
     """The estimator of a recipe, fitted on its rows."""
-    estimator = RequirementsEstimator(capabilities=recipe.capabilities, random_state=recipe.seed, **recipe.heads)
+    n_embedding = inputs.shape[1] - len(FEATURE_NAMES)
+    estimator = RequirementsEstimator(capabilities=recipe.capabilities, n_embedding=n_embedding, random_state=recipe.seed, **recipe.heads)
     weight = training.rows["row_weight"].to_numpy(dtype=float)
     return estimator.fit(inputs, training.targets, groups=training.groups, sample_weight=weight, exercised=training.exercised)
 

@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from router.errors import InvalidInput
+from router.requirements import TreeHead
 from training.fit import RequirementsEstimator, fit_calibration, sample_residuals, trees_from_booster
 from training.metrics import expected_calibration_error as ece
 
@@ -60,6 +61,17 @@ def test_the_same_seed_gives_the_same_router(data):
     x, y, groups = data
     first, second = (RequirementsEstimator(NAMES, n_estimators=20).fit(x, y, groups=groups).predict(x) for _ in range(2))
     assert np.array_equal(first, second)
+
+
+def test_trees_do_not_read_the_embedding(data):
+    x, y, groups = data
+    estimator = RequirementsEstimator(NAMES, kind="lightgbm", n_estimators=20, n_embedding=2).fit(x, y, groups=groups)
+    heads = estimator.predictor_.heads
+    assert all(isinstance(head, TreeHead) for head in heads)
+    assert min(int(head.feature.min()) for head in heads) >= 2
+    moved = x.copy()
+    moved[:, :2] = 100.0
+    assert np.array_equal(estimator.predict(moved), estimator.predict(x))
 
 
 def test_arrays_of_trees_predict_what_lightgbm_predicts():
