@@ -122,8 +122,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         sample_weight
             Weight of every row.
         exercised
-            Which capabilities every row exercises, shape (n, K), 0 or 1. With it a head is the product of a linear head that says whether
-            the capability is exercised, learned from all rows, and one of ``kind`` for the need, learned from the rows that exercise it.
+            Which capabilities every row exercises, shape (n, K), 0 or 1. With it a head is the product of one that says whether the
+            capability is exercised, learned from all rows, and one for the need, learned from the rows that exercise it.
         """
         checked: tuple[Array, Array] = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         inputs, wanted = checked
@@ -172,11 +172,11 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
 
     def _fit_head(self, X: Array, y: Array, weight: Array, exercised: Array | None) -> Head:
         if exercised is None or np.ptp(exercised) == 0:
-            return self._fit_need(X, y, weight)
+            return self._fit_one(X, y, weight)
         rows = exercised > 0
-        return ConditionalHead(_fit_linear(X, exercised, weight, self.C), self._fit_need(X[rows], y[rows], weight[rows]))
+        return ConditionalHead(self._fit_one(X, exercised, weight), self._fit_one(X[rows], y[rows], weight[rows]))
 
-    def _fit_need(self, X: Array, y: Array, weight: Array) -> Head:
+    def _fit_one(self, X: Array, y: Array, weight: Array) -> Head:
         if np.ptp(y) < 1e-12:
             # Nothing to learn: the constant, which a fold of a rare capability can well be.
             return LinearHead(np.zeros(X.shape[1]), _logit(float(y[0])))
