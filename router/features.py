@@ -53,7 +53,7 @@ FEATURE_NAMES: Final[tuple[str, ...]] = (
 # Without the hyphen, which joins words in some languages and opens list items in all.
 _OPERATORS: Final = "+*/=<>^%|&~±×÷≤≥≠∑∫√∈"
 _BRACKETS: Final = "()[]{}"
-_QUESTIONS: Final = ("?", "？", "؟", ";", "՞", "፧")
+_QUESTIONS: Final = ("?", "？", "؟", "\u037e", "՞", "፧")
 # Marks of program output and source, spelled alike whatever language the user writes in.
 _TRACES: Final = (
     "Traceback (", "\n    at ", 'File "', "Error:", "Exception", "error[", "panic:", "FAILED", "assert ", "stack trace", "exit code",
@@ -66,8 +66,11 @@ _PATH: Final = re.compile(r"\.(py|js|ts|java|cpp|rs|go|json|yaml|yml|toml|csv|sq
 _FORMULAS: Final = ("$$", "\\frac", "\\sum", "\\(", "\\[", "^2", "**2", "\\begin{", "√", "∑", "∫")
 _POWERS: Final = ("^", "**", "10{")
 _BOUNDS: Final = ("≤", "≥", "\\le", "\\ge", "<=", ">=")
-# Digits of any script: int() reads them all.
-_NUMBER: Final = re.compile(r"\d+(?:,\d{3})*")
+# Digits of any script, whole numbers with their groups of thousands (or lakhs): 1,000,000 and 10,00,000, 1.000.000, and with narrow spaces.
+_NUMBER: Final = re.compile(
+    r"\d{1,3}(?:,\d{3})+(?![\d,])|\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])|\d{1,3}(?:\.\d{3}){2,}(?!\d)|\d{1,3}(?:[\u00a0\u202f]\d{3})+(?!\d)|\d+"
+)
+_SEPARATORS: Final = str.maketrans("", "", ",.\u00a0\u202f")
 _LIST_ITEM: Final = re.compile(r"^[^\S\n]*(?:[-*•・–]|\(?\d{1,2}[.)、．]|[A-Da-d][.)])", re.MULTILINE)
 _CODE_MARK: Final = re.compile(r"[(){}\[\]=;<>_#]")
 # Where the words of an identifier meet: in merge_intervals before the underscore's right side, in mergeIntervals at the capital.
@@ -103,7 +106,10 @@ def _of_words(text: str) -> tuple[float, ...]:
     lines = [line for line in text.split("\n") if line and not line.isspace()] or [""]
     fenced = text.split("```")[1::2]
     code = "\n".join(line for line in lines if line.startswith(("    ", "\t")) or len(_CODE_MARK.findall(line)) > 1)
-    numbers = _NUMBER.findall(text)
+    numbers = [number.translate(_SEPARATORS).lstrip("0") for number in _NUMBER.findall(text)]
+    questions = sum(map(text.count, _QUESTIONS))
+    if statistics.count("greek"):
+        questions += text.count(";")  # the Greek question mark, as it is typed
     per_hundred = 100 / (1 + letters)
     return (
         math.log1p(letters),
@@ -117,7 +123,7 @@ def _of_words(text: str) -> tuple[float, ...]:
         _largest_exponent(numbers),
         math.log1p(per_hundred * sum(map(text.count, _OPERATORS))),
         math.log1p(per_hundred * sum(map(text.count, _BRACKETS))),
-        math.log1p(sum(map(text.count, _QUESTIONS))),
+        math.log1p(questions),
         math.log1p(len(_LIST_ITEM.findall(text))),
         math.log1p(sum(map(code.count, _CODE))),
         math.log1p(len(_JOINT.findall(text))),
@@ -133,10 +139,11 @@ def _of_words(text: str) -> tuple[float, ...]:
 
 
 def _largest_exponent(numbers: list[str]) -> float:
-    """Decimal logarithm of the largest whole number, at most 12."""
+    """Decimal logarithm of the largest number, given by its digits, at most 12."""
     longest = max(map(len, numbers), default=0)
-    candidates = [int(number.replace(",", "")[: _LARGEST_EXPONENT + 1]) for number in numbers if len(number) == longest]
-    return min(math.log10(1 + max(candidates, default=0)), _LARGEST_EXPONENT)
+    if longest > _LARGEST_EXPONENT:
+        return float(_LARGEST_EXPONENT)
+    return math.log10(1 + max((int(number or 0) for number in numbers if len(number) == longest), default=0))
 
 
 def _any(text: str, needles: tuple[str, ...]) -> bool:

@@ -84,6 +84,33 @@ def test_a_system_prompt_moves_nothing() -> None:
     assert features(wrapped) == features("fix it")
 
 
+@pytest.mark.parametrize(
+    ("text", "largest", "count"),
+    [
+        ("1,000,000 and 99999999", 99999999, 2),
+        ("10,00,000", 1_000_000, 1),
+        ("१०,००,०००", 1_000_000, 1),
+        ("1.000.000", 1_000_000, 1),
+        ("1\u202f000\u00a0000", 1_000_000, 1),
+        ("[10, 20, 30]", 30, 3),
+        ("[10,20,30]", 30, 3),
+        ("007 and 12", 12, 2),
+        ("0", 0, 1),
+        ("9" * 400, 10**12 - 1, 1),
+        ("none", 0, 0),
+    ],
+)
+def test_numbers_are_read_with_their_groups(text: str, largest: int, count: int) -> None:
+    row = features(text)
+    assert row["log_largest_number"] == pytest.approx(np.log10(1 + largest))
+    assert row["log_numbers"] == pytest.approx(np.log1p(count))
+
+
+def test_a_semicolon_asks_only_in_greek() -> None:
+    assert features("int a = 1; int b = 2;")["log_question_marks"] == 0.0
+    assert features("Γιατί;")["log_question_marks"] > 0.0
+
+
 @pytest.mark.parametrize("words", ["Let me return to class in Europe", "a well-known, state-of-the-art co-operation"])
 def test_english_words_and_hyphens_are_not_code(words: str) -> None:
     row = features(words)
