@@ -15,7 +15,7 @@ from router.errors import InvalidInput
 from router.route import model_input
 from router.text import TextBudget, classify_text
 from router.types import Conversation
-from training.outcomes import load_outcomes, pool_scores
+from training.outcomes import load_outcomes, match_prompts, pool_scores
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
 from training.prompts import load_prompts, to_conversations
 from training.recipe import Pair, Recipe
@@ -60,7 +60,9 @@ def load_tables(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     if twice.any():
         row = both[twice].iloc[0]
         raise InvalidInput(f"prompt {row['prompt_id']!r} of source {row['source']!r} is in two of the data folders")
-    return both, pd.concat(outcomes, ignore_index=True)
+    together = pd.concat(outcomes, ignore_index=True)
+    match_prompts(together, both)
+    return both, together
 
 
 def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> TrainingRows:

@@ -18,7 +18,7 @@ from router.route import Router
 from router.selection import RoutingPolicy
 from router.types import Conversation
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate
-from training.outcomes import load_outcomes, require_two_classes
+from training.outcomes import load_outcomes, match_prompts, require_two_classes
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
 from training.prompts import load_prompts, to_conversations
 from training.recipe import Recipe
@@ -78,7 +78,9 @@ def load_data(data: Sequence[Path], prompts: Path | None, outcomes: Path | None)
     if bool(data) == (prompts is not None):
         raise InvalidInput("say what to evaluate on: either --data with a folder, or --prompts and --outcomes")
     if prompts is not None and outcomes is not None:
-        return load_prompts(prompts), load_outcomes(outcomes)
+        given, scores = load_prompts(prompts), load_outcomes(outcomes)
+        match_prompts(scores, given)
+        return given, scores
     from training.assemble import load_tables
 
     return load_tables(data)

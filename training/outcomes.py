@@ -202,8 +202,9 @@ def _numbers(table: Table, column: str, *, highest: float) -> pd.Series[Any]:
     """A column of finite numbers in [0, highest]; only ``cost_usd`` may be missing."""
     values = table.frame[column]
     numbers = pd.to_numeric(values, errors="coerce").astype("float64")
-    if values.dtype == object:  # JSON: a number in quotes, or true, is a mistake and not a number
-        numbers[[isinstance(value, str | bool) for value in values]] = math.nan
+    if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+        # A number in quotes, or true, is a mistake and not a number.
+        numbers[[isinstance(value, str | bool | np.bool_) for value in values]] = math.nan
     wrong = ~(np.isfinite(numbers) & numbers.between(0.0, highest))
     if column != "score":
         wrong &= optional(table.frame, column).notna()

@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from router.errors import InvalidInput
 from training.dedup import near_duplicates
 
+FEW_ROWS: Final = 20
+"""A language family with fewer prompts teaches little and is worth a note."""
+
 
 def rule_group(source: str, prompt_id: str, category: str | None = None) -> str:
     """Split key of a prompt by the rule of its source; the prompt alone where no rule is known.

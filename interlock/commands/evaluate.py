@@ -62,6 +62,10 @@ def evaluate(
     check_output(output)
     if cv is not None and router is not None:
         raise InvalidInput("--cv trains routers and --router loads one: give one of them")
+    if cv is None and (encoder is not None or encoder_prefix is not None):
+        raise InvalidInput(
+            "--encoder and --encoder-prefix say what --cv trains with, and a loaded router has its own: add --cv or leave them out"
+        )
     plan = run.EvaluationPlan(
         *run.load_data(data or [], prompts, outcomes),
         recipe=recipe_of(recipe, data or [], weak or [], strong or [], score_kind or [], source or []),

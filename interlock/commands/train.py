@@ -40,7 +40,7 @@ def train(
     from training.card import model_card
     from training.embed import CachedEncoder
     from training.recipe import recipe_of
-    from training.split import require_rows
+    from training.split import FEW_ROWS, few_rows, require_rows
     from training.tracking import check_store
     from training.train import train_router
 
@@ -53,6 +53,9 @@ def train(
         f"{len(set(training.groups))} groups, mean need {training.rows['need'].mean():.3f}"
     )
     require_rows(training.rows["family"], min_rows)
+    if few := few_rows(training.rows["family"], FEW_ROWS):
+        listed = ", ".join(f"{family} {count}" for family, count in few.items())
+        typer.echo(f"note: too few prompts to learn much of {listed}; {FEW_ROWS} a family are little enough (--min-rows refuses)", err=True)
     if tracking:
         check_store(tracking_uri)
     trained = train_router(training, text_encoder, plan, typer.echo)

@@ -96,6 +96,8 @@ def test_a_report_from_files(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
         ((*PAIR, "--catalog", "/nowhere.yaml"), "no catalog at /nowhere.yaml"),
         (("--recipe", "/nowhere.toml"), "no recipe at /nowhere.toml"),
         (("--prompts", "p.jsonl"), "go together"),
+        ((*PAIR, "--encoder", "full"), "say what --cv trains with"),
+        ((*PAIR, "--encoder-prefix", "query: "), "say what --cv trains with"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

@@ -76,6 +76,14 @@ def test_nan_in_parquet_is_named_with_its_row(tmp_path: Path) -> None:
         load_outcomes(tmp_path / "o.parquet")
 
 
+@pytest.mark.parametrize("score", ["0.5", True])
+def test_text_and_truth_values_in_parquet_are_not_scores(tmp_path: Path, score: object) -> None:
+    frame = pd.DataFrame([{"source": "s", "prompt_id": "p", "model": "m", "score_kind": "k", "score": score}])
+    frame.to_parquet(tmp_path / "outcomes.parquet")
+    with pytest.raises(InvalidInput, match=r"outcomes.parquet row 1: column 'score' is .*; a number in \[0, 1\] is needed"):
+        load_outcomes(tmp_path)
+
+
 def test_refuses_a_missing_column(tmp_path: Path) -> None:
     rows = [{"source": "s", "prompt_id": "p", "model": "m", "kind": "x", "score": 1}]
     with pytest.raises(InvalidInput, match="column 'score_kind' is missing, there are source, prompt_id, model, kind, score"):

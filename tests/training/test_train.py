@@ -149,6 +149,14 @@ def test_the_same_folder_twice_is_refused(folder):
         load_tables([folder, folder])
 
 
+def test_outcomes_of_a_missing_prompt_are_refused(folder, tmp_path):
+    prompts = pd.read_parquet(folder / "prompts.parquet")
+    prompts.iloc[1:].to_parquet(tmp_path / "prompts.parquet")
+    load_tables([folder])[1].to_parquet(tmp_path / "outcomes.parquet")
+    with pytest.raises(InvalidInput, match=rf"prompt '{prompts['prompt_id'].iloc[0]}' of source .* is not in the prompt table"):
+        load_tables([tmp_path])
+
+
 def test_the_threshold_is_the_largest_that_keeps_the_goal():
     need = np.array([0.0, 0.1, 0.2, 0.9])
     weak, strong = np.array([1.0, 1.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 1.0])
