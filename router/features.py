@@ -70,6 +70,7 @@ _BOUNDS: Final = ("≤", "≥", "\\le", "\\ge", "<=", ">=")
 _NUMBER: Final = re.compile(
     r"\d{1,3}(?:,\d{3})+(?![\d,])|\d{1,2}(?:,\d{2})+,\d{3}(?![\d,])|\d{1,3}(?:\.\d{3}){2,}(?!\d)|\d{1,3}(?:[\u00a0\u202f]\d{3})+(?!\d)|\d+"
 )
+_NUMBER_RUN: Final = re.compile(r"\d[\d,.\u00a0\u202f]*")
 _SEPARATORS: Final = str.maketrans("", "", ",.\u00a0\u202f")
 _LIST_ITEM: Final = re.compile(r"^[^\S\n]*(?:[-*•・–]|\(?\d{1,2}[.)、．]|[A-Da-d][.)])", re.MULTILINE)
 _CODE_MARK: Final = re.compile(r"[(){}\[\]=;<>_#]")
@@ -106,7 +107,7 @@ def _of_words(text: str) -> tuple[float, ...]:
     lines = [line for line in text.split("\n") if line and not line.isspace()] or [""]
     fenced = text.split("```")[1::2]
     code = "\n".join(line for line in lines if line.startswith(("    ", "\t")) or len(_CODE_MARK.findall(line)) > 1)
-    numbers = [number.translate(_SEPARATORS).lstrip("0") for number in _NUMBER.findall(text)]
+    numbers = _numbers(text)
     questions = sum(map(text.count, _QUESTIONS))
     if statistics.count("greek"):
         questions += text.count(";")  # the Greek question mark, as it is typed
@@ -136,6 +137,15 @@ def _of_words(text: str) -> tuple[float, ...]:
         float("</" in text or "/>" in text),
         float(_any(text, _FORMULAS)),
     )
+
+
+def _numbers(text: str) -> list[str]:
+    """Digits of every whole number, without separators and leading zeros."""
+    found: list[str] = []
+    for run in _NUMBER_RUN.findall(text):
+        # Most runs are plain: the pattern with all its branches is for the others.
+        found.extend((run,) if run.isdigit() else (number.translate(_SEPARATORS) for number in _NUMBER.findall(run)))
+    return [number.lstrip("0") for number in found]
 
 
 def _largest_exponent(numbers: list[str]) -> float:
