@@ -120,6 +120,8 @@ def _summary(report: Any, out: Path) -> str:
         lines.append(f"budget reached, {report.answers} of {report.answers_wanted} answered; run again to go on")
     else:
         lines.append(f"{report.answers} of {report.answers_wanted} answered")
+    if report.to_replace:
+        lines.append(f"{report.to_replace} of them were cut at a lower token limit and stay in use; run again to replace them")
     if report.verdicts_wanted:
         lines.append(f"{report.verdicts} of {report.verdicts_wanted} verdicts")
     if report.failures:

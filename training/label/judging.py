@@ -94,7 +94,7 @@ async def judge_all(
             return
         messages = judge_messages(question.prompt, question.first_answer, question.second_answer)
         try:
-            ticket = ledger.reserve(judge, estimate_tokens(messages), max_tokens)
+            ticket = await ledger.reserve_in_turn(judge, estimate_tokens(messages), max_tokens)
         except BudgetReached:
             tally.budget_reached = True
             return

@@ -16,9 +16,9 @@ import pandas as pd
 
 from router.errors import LabelError
 from router.files.atomic import write_atomically
-from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, now, stored_answer
+from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, needs_asking, now, stored_answer
 from training.label.budget import Ledger
-from training.label.client import ChatClient
+from training.label.client import ChatClient, EndpointUnusable
 from training.label.config import LabelConfig, ModelSpec
 from training.label.deltas import deltas_table, outcomes_table
 from training.label.graders import GRADER_VERSION
@@ -46,6 +46,7 @@ class RunReport:
     tokens: int
     usd: float
     outcomes: int
+    to_replace: int = 0
 
 
 @dataclass
@@ -80,22 +81,60 @@ class LabelRun:
 
     def execute(self) -> RunReport:
         """Run the chosen stages; answers are kept whatever happens in between."""
+        self._refuse_unpriced()
         self.out.mkdir(parents=True, exist_ok=True)
         with self.progress:
             asyncio.run(self._ask_everything())
             self._refuse_silence()
-            return self._write_tables()
+            report = self._write_tables()
+            self._refuse_silent_judge(report)
+            return report
+
+    def _asked_models(self) -> list[ModelSpec]:
+        """Return the models that this run may send requests to."""
+        asked = [model for model in self.config.answering if not self.only or model.name in self.only] if "answer" in self.stages else []
+        return [*asked, self.config.judge] if "judge" in self.stages and self.config.judge is not None else asked
+
+    def _refuse_unpriced(self) -> None:
+        """Refuse a money budget that could never stop the run."""
+        if self.config.budget.usd is None:
+            return
+        for model in self._asked_models():
+            if not model.price_in_per_mtok and not model.price_out_per_mtok:
+                raise LabelError(
+                    f"model {model.name!r} has no price, so a budget of {self.config.budget.usd:g} USD could never stop it: "
+                    "give price_in_per_mtok and price_out_per_mtok in label.toml, or, if it is free, drop the USD budget"
+                )
 
     def _refuse_silence(self) -> None:
-        """A run in which nobody answered has failed, whatever its list of failures says; no tables are made of nothing."""
-        tallies = self.tallies.values()
-        if len(self.answers) == 0 and (failed := [entry for tally in tallies for entry in tally.failures]):
+        """A run without one usable answer to its prompts has failed; no tables are made of nothing."""
+        if self._current_answers():
+            return
+        failed = [entry for tally in self.tallies.values() for entry in tally.failures]
+        if failed:
             raise LabelError(f"none of {len(failed)} requests was answered; the first: {failed[0]['error']}")
+        if any(tally.budget_reached for tally in self.tallies.values()):
+            raise LabelError(
+                "the budget does not cover the first request, so nothing was answered; raise [budget], or --max-usd and --max-total-tokens"
+            )
+        raise LabelError(
+            f"{self.out} holds no answer to these prompts by these models and settings, and none was asked for: "
+            "name the folder of the earlier run with --out, or run without --grade-only and --judge-only"
+        )
+
+    def _refuse_silent_judge(self, report: RunReport) -> None:
+        """A judge of whom no verdict could be had has failed; what programs graded is written by then."""
+        failed = self.tallies["judge"].failures if "judge" in self.tallies else []
+        if failed and not report.verdicts:
+            raise LabelError(
+                f"the judge answered none of {len(failed)} questions; the first: {failed[0]['error']}; "
+                "every answer is kept, and the tables hold what programs graded: run again to ask the judge alone"
+            )
 
     async def _ask_everything(self) -> None:
         try:
             if "answer" in self.stages:
-                chosen = [model for model in self.config.answering if not self.only or model.name in self.only]
+                chosen = [model for model in self._asked_models() if model.role != "judge"]
                 if self.config.run.models_at_once:
                     await asyncio.gather(*(self._answer(model) for model in chosen))
                 else:
@@ -123,6 +162,8 @@ class LabelRun:
         tally = self.tallies.setdefault("judge", Tally())
         try:
             await judge_all(self.config, judge, asked, self.judgements, self.ledger, client, self.progress, tally)
+        except EndpointUnusable as error:
+            raise EndpointUnusable(f"{error}; every answer is kept: run again to ask the judge alone") from error
         finally:
             await client.close()
 
@@ -164,6 +205,12 @@ class LabelRun:
             tokens=self.ledger.tokens,
             usd=self.ledger.usd,
             outcomes=outcomes,
+            to_replace=sum(
+                needs_asking(self.config, model, prompt, self.answers)
+                for prompt in self.prompts
+                for model in self.config.answering
+                if (prompt.prompt_id, model.name) in current
+            ),
         )
         card = json.dumps(self._card(current, judged, report), indent=2, ensure_ascii=False)
         write_atomically(self.out / "run.json", card.encode() + b"\n")
@@ -200,6 +247,7 @@ class LabelRun:
             "prompts": len(self.prompts),
             "answers": per_model,
             "answers_missing": report.answers_wanted - report.answers,
+            "answers_to_replace": report.to_replace,
             "verdicts": report.verdicts,
             "verdicts_missing": report.verdicts_wanted - report.verdicts,
             "judge_orders_agree": round(sum(agree) / len(agree), 4) if agree else None,

@@ -56,10 +56,12 @@ def test_flags_are_enough(invoke, server, prompts_file, tmp_path):
 
 
 def test_a_reached_budget_is_no_error(invoke, server, prompts_file, tmp_path):
-    flags = ["--weak-url", server.url, "--strong-url", server.url, "--max-total-tokens", "1"]
-    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
+    flags = ["--weak-url", server.url, "--strong-url", server.url, "--max-total-tokens"]
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags, "1")
+    assert (result.exit_code, "does not cover the first request" in result.stderr) == (2, True)
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags, "560")
     assert result.exit_code == 0
-    assert "budget reached, 0 of 6 answered; run again to go on" in result.output
+    assert "budget reached, 1 of 6 answered; run again to go on" in result.output
 
 
 @pytest.mark.parametrize(

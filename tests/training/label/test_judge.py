@@ -3,6 +3,7 @@ import json
 import pandas as pd
 import pytest
 
+from router.errors import LabelError
 from training.label.graders import Answer
 from training.label.judge import MAX_ANSWER_CHARS, cut, judge_messages, parse_verdicts
 
@@ -85,8 +86,10 @@ def test_a_server_without_response_format_is_asked_without(server, make_judged, 
 
 def test_a_babbling_judge_is_a_failure_not_a_crash(server, make_judged, make_config, run_label, tmp_path, lines):
     server.answer = lambda request: "I like both."
-    report = run_label(make_config(server.url, judge=True), [make_judged()])
-    assert (report.verdicts, report.failures) == (0, 2)
+    with pytest.raises(LabelError, match=r"the judge answered none of 2 questions; .*gave no scores.* every answer is kept"):
+        run_label(make_config(server.url, judge=True), [make_judged()])
+    assert len(lines(tmp_path / "run" / "answers.jsonl")) == 2
+    assert (tmp_path / "run" / "outcomes.parquet").exists()
     assert "gave no scores: 'I like both.'" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
 
 

@@ -97,14 +97,70 @@ def test_a_higher_token_limit_asks_again_only_for_what_was_cut(server, prompts, 
     assert card["answers"]["big"]["cut_at_token_limit"] == 0
 
 
-def test_an_answer_that_was_cut_at_a_lower_limit_counts_as_missing(server, prompts, make_config, run_label):
+def test_an_answer_that_was_cut_at_a_lower_limit_stays_in_use_until_it_is_replaced(server, prompts, make_config, run_label, tmp_path):
     from dataclasses import replace
 
     config = make_config(server.url)
     server.finish_reason = lambda request: "length"
     run_label(config, prompts)
-    report = run_label(config, [replace(prompts[0], max_tokens=64), *prompts[1:]], stages=("grade",))
-    assert (report.answers, report.answers_wanted) == (10, 12)
+    before = pd.read_parquet(tmp_path / "run" / "outcomes.parquet")
+    longer = [replace(prompts[0], max_tokens=64), *prompts[1:]]
+    report = run_label(config, longer, stages=("grade",))
+    assert (report.answers, report.answers_wanted, report.to_replace) == (12, 12, 2)
+    server.reply = lambda request: (500, "application/json", "{}")
+    report = run_label(config, longer)
+    assert (report.answers, report.failures, report.to_replace) == (12, 2, 2)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "run" / "outcomes.parquet"), before)
+    server.reply = lambda request: None
+    assert run_label(config, longer).to_replace == 0
+
+
+def test_a_run_without_a_usable_answer_is_refused_and_leaves_the_tables(server, prompts, make_config, run_label, tmp_path):
+    from dataclasses import replace
+
+    config = make_config(server.url)
+    with pytest.raises(LabelError, match=r"holds no answer to these prompts .* name the folder of the earlier run"):
+        run_label(config, prompts, stages=("grade",))
+    run_label(config, prompts)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    others = [replace(prompt, messages=({"role": "user", "content": "?"},)) for prompt in prompts]
+    for options in ({"stages": ("grade",)}, {"stages": ("judge", "grade")}):
+        with pytest.raises(LabelError, match="holds no answer to these prompts"):
+            run_label(config, others, **options)
+    with pytest.raises(LabelError, match="the budget does not cover the first request"):
+        run_label(override(config, usd=None, tokens=0, concurrency=None), others)
+    server.reply = lambda request: (500, "application/json", "{}")
+    with pytest.raises(LabelError, match=r"none of 12 requests was answered; the first: .*HTTP 500"):
+        run_label(config, others)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.name != "failures.jsonl"}
+    assert after == before
+
+
+def test_a_money_budget_needs_prices(server, prompts, make_config, run_label, tmp_path):
+    config = override(make_config(server.url), usd=1.0, tokens=None, concurrency=None)
+    with pytest.raises(LabelError, match=r"model 'small' has no price, .* give price_in_per_mtok and price_out_per_mtok"):
+        run_label(config, prompts)
+    assert server.requests == []
+    assert not (tmp_path / "run").exists()
+    assert run_label(config, prompts, only=["big"]).answers == 6
+
+
+def test_a_request_waits_for_those_in_flight_before_the_budget_ends_the_run(server, prompts, make_config, run_label):
+    server.delay_s = 0.02
+    config = override(make_config(server.url, concurrency=4), usd=None, tokens=280, concurrency=None)
+    report = run_label(config, prompts)  # each takes 15 tokens of the about 60 that are reserved for it
+    assert (report.answers, report.budget_reached, report.tokens) == (12, False, 180)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_a_server_that_reports_no_usage_is_charged_at_an_estimate(usage, server, prompts, make_config, run_label):
+    server.answer = lambda request: "a rather long answer " * 5
+    server.reply = lambda request: (200, "application/json", json.dumps({**server.completion(request), "usage": usage}))
+    config = override(make_config(server.url, concurrency=1), usd=None, tokens=200, concurrency=None)
+    report = run_label(config, prompts)
+    assert report.budget_reached
+    assert 0 < report.answers < 5
+    assert report.tokens > 50
 
 
 @pytest.mark.parametrize("tail", [b'{"prompt_id": "n5", "prom', b'{"prompt_id": "n5", "text": "\xe4\xb8'])
@@ -159,10 +215,13 @@ def test_the_money_budget_counts_reservations():
     assert ledger.usd == pytest.approx(0.0002)
 
 
-def test_a_budget_of_zero_asks_nothing(server, prompts, make_config, run_label):
-    report = run_label(override(make_config(server.url), usd=None, tokens=0, concurrency=None), prompts)
-    assert report.budget_reached
-    assert server.requests == []
+def test_a_budget_of_zero_asks_nothing(server, prompts, make_config, run_label, tmp_path):
+    run_label(make_config(server.url), prompts)
+    asked = len(server.requests)
+    config = override(make_config(server.url, run={"seed": 8}), usd=None, tokens=0, concurrency=None)
+    with pytest.raises(LabelError, match="the budget does not cover the first request"):
+        run_label(config, prompts)
+    assert len(server.requests) == asked
 
 
 def test_concurrency_is_bounded(server, prompts, make_config, run_label):
