@@ -171,8 +171,9 @@ class ChatClient:
 def joined_text(content: Any) -> str | None:
     """Return the text of a message's content, its text parts joined; None for anything else. Half an emoji is replaced."""
     parts = content if isinstance(content, list) else [content]
-    texts = [part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else part for part in parts]
-    return without_surrogates("".join(texts)) if all(isinstance(text, str) for text in texts) else None
+    found = [part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else part for part in parts]
+    texts = [text for text in found if isinstance(text, str)]
+    return without_surrogates("".join(texts)) if len(texts) == len(found) else None
 
 
 def tool_calls_of(calls: Any) -> tuple[Mapping[str, str], ...] | None:

@@ -26,6 +26,7 @@ from training.label.judge import JUDGE_VERSION
 from training.label.judging import JUDGEMENT_KEY, judge_all, judged_scores, questions
 from training.label.progress import Progress
 from training.label.prompts import LabelPrompt
+from training.label.records import wrong_in_answer, wrong_in_judgement
 from training.label.scoring import Row, grade_all, judge_rows
 from training.label.store import JsonlStore, write_jsonl
 from training.tables import write_tables
@@ -67,8 +68,8 @@ class LabelRun:
         for name in self.only:
             if name not in names:
                 raise LabelError(f"--only {name!r} is not a model of this run; models: {', '.join(names)}")
-        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY)
-        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY)
+        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY, wrong_in_answer)
+        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY, wrong_in_judgement)
         self.ledger = Ledger(self.config.budget)
         self.tallies: dict[str, Tally] = {}
         for store in (self.answers, self.judgements):

@@ -108,7 +108,11 @@ def test_a_plain_table_of_questions_is_enough(tmp_path):
         ({"messages": [{"role": "system", "content": "x"}]}, "no user turn with text"),
         ({"language": "Persian, mostly"}, "x.jsonl:1: column 'language': language 'Persian, mostly' is not a BCP-47 tag"),
         ({"source": 3}, "x.jsonl:1: column 'source' is 3; a text or nothing is allowed"),
-        ({"max_tokens": 0}, "x.jsonl:1: max_tokens is 0; a whole number from 1 is allowed"),
+        ({"max_tokens": 0}, "x.jsonl:1: max_tokens is 0; a whole number from 1 to 1000000 is allowed"),
+        ({"max_tokens": 1_000_001}, "x.jsonl:1: max_tokens is 1000001; a whole number from 1 to 1000000 is allowed"),
+        ({"max_tokens": 10**30}, "x.jsonl:1: max_tokens is 1"),
+        ({"max_tokens": float("inf")}, "x.jsonl:1: max_tokens is inf"),
+        ({"max_tokens": "16"}, "x.jsonl:1: max_tokens is '16'"),
         ({"max_tokens": 1.5}, "max_tokens is 1.5"),
         ({"max_tokens": True}, "max_tokens is True"),
         ({"tools": [{"name": "x"}]}, r"tools\[0\] is not an OpenAI function tool"),
@@ -136,6 +140,25 @@ def test_a_bad_record_is_named(tmp_path, change, message):
     with pytest.raises(InvalidInput, match=message) as caught:
         load_prompts(write(tmp_path / "x.jsonl", row))
     assert "\n" not in str(caught.value)
+
+
+def test_half_an_emoji_is_replaced_wherever_it_stands(tmp_path):
+    half, turns = "a \ud83d", json.dumps([{"role": "user", "content": "b \ud83d"}])
+    tool = {"type": "function", "function": {"name": "f", "description": half}}
+    row = {
+        "prompt_id": half,
+        "turns": turns,
+        "tools": json.dumps([tool]),
+        "reference": half,
+        "capability": half,
+        "metadata": {half: [half]},
+    }
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({**row, "grader": {"kind": "exact", "answers": [half]}}))
+    (prompt,) = load_prompts(path)
+    assert (prompt.prompt_id, prompt.messages[0]["content"], prompt.reference) == ("a \ufffd", "b \ufffd", "a \ufffd")
+    json.dumps([vars(prompt)], ensure_ascii=False, default=str).encode()
+    prompts_table([prompt]).to_parquet(tmp_path / "x.parquet")
 
 
 def test_bad_files_are_named(tmp_path):

@@ -293,6 +293,99 @@ def test_an_answer_without_choices_is_a_failure(server, prompts, make_config, ru
     assert run_label(make_config(server.url), prompts[:2]).failures == 2
 
 
+def odd(message=None, **changes):
+    choice = {"index": 0, "message": {"role": "assistant", "content": "42", **(message or {})}, "finish_reason": "stop"}
+    return json.dumps({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], **changes})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (odd(usage={"prompt_tokens": "10", "completion_tokens": 5}), "reports usage that is no whole number of prompt_tokens"),
+        (odd(usage={"prompt_tokens": 10, "completion_tokens": -5}), "no whole number of completion_tokens"),
+        (odd(usage="much"), "no whole number of prompt_tokens"),
+        (odd({"content": None}), "neither text nor tool calls"),
+        (odd({"content": 42}), "neither text nor tool calls"),
+        (odd({"content": [{"type": "image_url", "image_url": {}}]}), "neither text nor tool calls"),
+        (odd({"content": [{"type": "text", "text": None}]}), "neither text nor tool calls"),
+        (odd({"tool_calls": {"name": "f"}}), "neither text nor tool calls"),
+        (odd({"tool_calls": [{"function": {"name": None}}]}), "neither text nor tool calls"),
+        (odd({"tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}), "neither text nor tool calls"),
+        (odd({"tool_calls": [{"function": "f"}]}), "neither text nor tool calls"),
+        (odd(choices={"0": "x"}), "without choices"),
+        (odd(choices=["x"]), "without choices"),
+        (odd(choices=[{"message": "x"}]), "without choices"),
+        (odd(choices=3), "without choices"),
+        ("[]", "without choices"),
+        ('"\\ud83d"', "without choices"),
+    ],
+)
+def test_an_odd_reply_is_a_failure(body, message, server, prompts, make_config, run_label, tmp_path, lines):
+    server.reply = lambda request: (200, "application/json", body) if "+ 1?" in request["messages"][-1]["content"] else None
+    report = run_label(make_config(server.url), prompts[:2])
+    assert (report.answers, report.failures) == (2, 2)
+    assert message in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (odd({"content": [{"type": "text", "text": "4"}, {"text": "2"}]}), "42"),
+        (odd({"content": "42 \ud83d"}), "42 \ufffd"),
+        (odd({"content": None}).replace('"stop"', '"length"'), ""),
+    ],
+)
+def test_an_unusual_reply_with_text_is_read(body, text, server, prompts, make_config, run_label, tmp_path, lines):
+    server.reply = lambda request: (200, "application/json", body)
+    assert run_label(make_config(server.url), prompts[:1]).failures == 0
+    assert [record["text"] for record in lines(tmp_path / "run" / "answers.jsonl")] == [text, text]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": ["4"]},
+        {"finish_reason": None},
+        {"prompt_tokens": "10"},
+        {"cost_usd": float("nan")},
+        {"tool_calls": [{}]},
+        {"model": 3},
+        {"at": 1},
+    ],
+)
+def test_a_stored_answer_with_a_wrong_field_is_named(change, server, prompts, make_config, run_label, tmp_path, lines):
+    config = make_config(server.url)
+    run_label(config, prompts)
+    path = tmp_path / "run" / "answers.jsonl"
+    records = lines(path)
+    records[2] |= change
+    path.write_text("\n".join(json.dumps(record) for record in records))
+    with pytest.raises(LabelError, match=rf"answers\.jsonl:3 is damaged \('{next(iter(change))}' is .*delete that line"):
+        run_label(config, prompts, stages=("grade",))
+    path.write_text("5\n")
+    with pytest.raises(LabelError, match=r"answers\.jsonl:1 is damaged \(not a JSON object\); delete that line"):
+        run_label(config, prompts, stages=("grade",))
+
+
+def test_a_stored_verdict_with_a_wrong_field_is_named(server, prompts, make_config, run_label, tmp_path):
+    (tmp_path / "run").mkdir()
+    record = dict.fromkeys(("prompt_id", "pair_hash", "first", "second", "judge"), "x") | {"first_scores": {"clarity": 2}}
+    (tmp_path / "run" / "judgements.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(LabelError, match=r"judgements\.jsonl:1 is damaged \('first_scores'"):
+        run_label(make_config(server.url), prompts)
+
+
+@pytest.mark.parametrize("line", [b"[]", b"3", b'{"key": "x"}', b"{", b"\xff", b'{"key": ["x"]}'])
+def test_a_damaged_score_is_graded_anew(line, server, prompts, make_config, run_label, tmp_path):
+    config = make_config(server.url)
+    run_label(config, prompts)
+    path = tmp_path / "run" / "scores.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(line + b"\n" + before.partition(b"\n")[2])
+    run_label(config, prompts, stages=("grade",))
+    assert path.read_bytes() == before
+
+
 def test_answers_before_an_interruption_are_kept(server, prompts, make_config, run_label, tmp_path, lines):
     def interrupt(request):
         if "+ 4?" in request["messages"][-1]["content"]:
