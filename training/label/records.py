@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from training.label.config import DIMENSIONS
-
-
-def is_number(value: Any) -> bool:
-    """Tell whether a value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+from training.label.config import DIMENSIONS, is_number
 
 
 def _text(value: Any) -> bool:
