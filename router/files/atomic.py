@@ -12,7 +12,16 @@ from router.errors import InvalidInput
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader, or a crash, never sees half of it. Parent folders are made."""
+    """Write a file so that a reader, or a crash, never sees half of it. Parent folders are made; errors name the file."""
+    try:
+        _write_atomically(path, data)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

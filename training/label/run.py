@@ -22,8 +22,10 @@ from training.label.client import ChatClient, EndpointUnusable
 from training.label.config import LabelConfig, ModelSpec
 from training.label.deltas import deltas_table, outcomes_table
 from training.label.graders import GRADER_VERSION
+from training.label.interrupt import termination_interrupts
 from training.label.judge import JUDGE_VERSION
 from training.label.judging import JUDGEMENT_KEY, judge_all, judged_scores, questions
+from training.label.output import held, require_files
 from training.label.progress import Progress
 from training.label.prompts import LabelPrompt
 from training.label.records import wrong_in_answer, wrong_in_judgement
@@ -68,10 +70,13 @@ class LabelRun:
         for name in self.only:
             if name not in names:
                 raise LabelError(f"--only {name!r} is not a model of this run; models: {', '.join(names)}")
-        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY, wrong_in_answer)
-        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY, wrong_in_judgement)
         self.ledger = Ledger(self.config.budget)
         self.tallies: dict[str, Tally] = {}
+
+    def _open_stores(self) -> None:
+        """Read what the folder holds; only the run that holds the folder may, since this mends a torn last line."""
+        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY, wrong_in_answer)
+        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY, wrong_in_judgement)
         for store in (self.answers, self.judgements):
             if store.torn_lines:
                 self.progress.say(f"{store.path.name}: dropped a line that an interrupted run left half-written")
@@ -83,9 +88,13 @@ class LabelRun:
     def execute(self) -> RunReport:
         """Run the chosen stages; answers are kept whatever happens in between."""
         self._refuse_unpriced()
-        self.out.mkdir(parents=True, exist_ok=True)
-        with self.progress:
-            asyncio.run(self._ask_everything())
+        require_files(self.out)
+        with held(self.out), termination_interrupts(), self.progress:
+            self._open_stores()
+            try:
+                asyncio.run(self._ask_everything())
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
             self._refuse_silence()
             report = self._write_tables()
             self._refuse_silent_judge(report)

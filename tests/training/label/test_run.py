@@ -9,6 +9,7 @@ from router.errors import LabelError
 from training.label.budget import BudgetReached, Ledger
 from training.label.client import EndpointUnusable
 from training.label.config import Budget, override
+from training.label.output import WRITTEN, held
 from training.label.store import JsonlStore
 
 HTML = "<!DOCTYPE html><html><body>Welcome to nginx!</body></html>"
@@ -486,3 +487,30 @@ def test_nothing_half_written_stays_behind(server, prompts, make_config, run_lab
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {"answers.jsonl", "scores.jsonl", "prompts.parquet", "outcomes.parquet", "deltas.parquet", "run.json"}
     assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_folder_in_the_place_of_a_file_is_named_before_anything_is_asked(name, server, prompts, make_config, run_label, tmp_path):
+    (tmp_path / "run" / name).mkdir(parents=True)
+    with pytest.raises(LabelError, match=rf"{name} is not a file, and a file is written there"):
+        run_label(make_config(server.url), prompts)
+    assert server.requests == []
+
+
+def test_a_failed_first_run_leaves_no_folder(prompts, make_config, run_label, tmp_path):
+    with pytest.raises(EndpointUnusable):
+        run_label(make_config("http://127.0.0.1:9/v1"), prompts, tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(LabelError):
+        run_label(make_config("http://127.0.0.1:9/v1"), prompts, tmp_path / "mine", stages=("grade",))
+    assert (tmp_path / "mine").exists()
+
+
+def test_a_second_run_into_a_folder_is_refused_while_the_first_goes_on(server, prompts, make_config, run_label, tmp_path):
+    with held(tmp_path / "run"):
+        (tmp_path / "run" / "answers.jsonl").write_bytes(b'{"half')
+        with pytest.raises(LabelError, match=r"another run is writing to .*run: wait until it ends"):
+            run_label(make_config(server.url), prompts)
+        assert (tmp_path / "run" / "answers.jsonl").read_bytes() == b'{"half'
+    assert run_label(make_config(server.url), prompts).answers == 12
