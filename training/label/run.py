@@ -96,9 +96,8 @@ class LabelRun:
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
             self._refuse_silence()
-            report = self._write_tables()
-            self._refuse_silent_judge(report)
-            return report
+            self._refuse_silent_judge()
+            return self._write_tables()
 
     def _asked_models(self) -> list[ModelSpec]:
         """Return the models that this run may send requests to."""
@@ -132,14 +131,19 @@ class LabelRun:
             "name the folder of the earlier run with --out, or run without --grade-only and --judge-only"
         )
 
-    def _refuse_silent_judge(self, report: RunReport) -> None:
-        """A judge of whom no verdict could be had has failed; what programs graded is written by then."""
-        failed = self.tallies["judge"].failures if "judge" in self.tallies else []
-        if failed and not report.verdicts:
-            raise LabelError(
-                f"the judge answered none of {len(failed)} questions; the first: {failed[0]['error']}; "
-                "every answer is kept, and the tables hold what programs graded: run again to ask the judge alone"
-            )
+    def _refuse_silent_judge(self) -> None:
+        """A judge of whom no verdict could be had has failed: tables that stand are left, and new ones hold what programs graded."""
+        tally = self.tallies.get("judge", Tally())
+        if tally.done or not tally.failures:
+            return
+        kept = "the tables stay as they were"
+        if not (self.out / "outcomes.parquet").exists():
+            self._write_tables()
+            kept = "the tables hold what programs graded"
+        raise LabelError(
+            f"the judge answered none of {len(tally.failures)} questions; the first: {tally.failures[0]['error']}; "
+            f"every answer is kept, and {kept}: run again to ask the judge alone"
+        )
 
     async def _ask_everything(self) -> None:
         try:

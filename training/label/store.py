@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from router.errors import LabelError
-from router.files.atomic import write_atomically
+from router.files.atomic import errors_name, write_atomically
 
 Key = tuple[str, ...]
 
@@ -75,8 +75,7 @@ class JsonlStore:
     def append(self, record: dict[str, Any]) -> None:
         """Write one record through to the disk."""
         line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
+        with errors_name(self.path), self.path.open("ab") as file:
             file.write(b"\n" + line if self._needs_newline else line)
             file.flush()
             os.fsync(file.fileno())

@@ -1,3 +1,4 @@
+import errno
 import json
 import threading
 import time
@@ -10,7 +11,7 @@ from training.label.budget import BudgetReached, Ledger
 from training.label.client import EndpointUnusable
 from training.label.config import Budget, override
 from training.label.output import WRITTEN, held
-from training.label.store import JsonlStore
+from training.label.store import JsonlStore, write_jsonl
 
 HTML = "<!DOCTYPE html><html><body>Welcome to nginx!</body></html>"
 
@@ -514,3 +515,27 @@ def test_a_second_run_into_a_folder_is_refused_while_the_first_goes_on(server, p
             run_label(make_config(server.url), prompts)
         assert (tmp_path / "run" / "answers.jsonl").read_bytes() == b'{"half'
     assert run_label(make_config(server.url), prompts).answers == 12
+
+
+def test_half_an_emoji_goes_through_a_whole_run(server, make_prompts, make_config, run_label, tmp_path):
+    server.answer = lambda request: "42 \ud83d"
+    rows = [
+        {"prompt_id": "a", "messages": "half \ud83d", "grader": {"kind": "exact", "answers": ["42 \ufffd"]}},
+        {"prompt_id": "b", "messages": "half \ud83d", "reference": "\ud83d"},
+    ]
+    with pytest.raises(LabelError, match="gave no scores"):
+        run_label(make_config(server.url, judge=True), make_prompts(*rows))
+    assert {request["messages"][0]["content"] for request in server.requests if request["model"] != "referee"} == {"half \ufffd"}
+    outcomes = pd.read_parquet(tmp_path / "run" / "outcomes.parquet")
+    assert set(outcomes[outcomes.score_kind == "correctness"].score) == {1.0}
+
+
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match=r"No space left.*a\.jsonl"):
+        JsonlStore(tmp_path / "a.jsonl", ("k",)).append({"k": "1"})
+    with pytest.raises(OSError, match=r"No space left.*'[^']*/b\.jsonl'"):
+        write_jsonl(tmp_path / "b.jsonl", [])
