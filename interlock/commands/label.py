@@ -53,10 +53,12 @@ def label(
     """
     from router.files.atomic import require_writable
     from training.label.config import LabelConfig, load_config, override
+    from training.label.output import require_apart
     from training.label.prompts import load_prompts
     from training.label.run import STAGES, LabelRun
 
     require_writable(out)
+    require_apart(out, prompts)
     chosen = [name for name, on in (("answer", answer_only), ("judge", judge_only), ("grade", grade_only)) if on]
     if len(chosen) > 1:
         raise LabelError(f"--{chosen[0]}-only and --{chosen[1]}-only exclude each other; give one")
@@ -74,7 +76,8 @@ def label(
     try:
         report = run.execute()
     except KeyboardInterrupt as error:
-        typer.echo(f"interrupted; everything answered so far is in {out}; run again to go on", err=True)
+        kept = f"everything answered so far is in {out}; run again to go on" if out.exists() else "nothing was answered yet"
+        typer.echo(f"interrupted; {kept}", err=True)
         raise typer.Exit(130) from error
     typer.echo(_summary(report, out))
 
@@ -120,6 +123,8 @@ def _summary(report: Any, out: Path) -> str:
         lines.append(f"budget reached, {report.answers} of {report.answers_wanted} answered; run again to go on")
     else:
         lines.append(f"{report.answers} of {report.answers_wanted} answered")
+    if report.to_replace:
+        lines.append(f"{report.to_replace} of them were cut at a lower token limit and stay in use; run again to replace them")
     if report.verdicts_wanted:
         lines.append(f"{report.verdicts} of {report.verdicts_wanted} verdicts")
     if report.failures:

@@ -5,14 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from router.errors import InvalidInput
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that a reader, or a crash, never sees half of it. Parent folders are made."""
+    """Write a file so that a reader, or a crash, never sees half of it. Parent folders are made; errors name the file."""
+    with errors_name(path):
+        _write_atomically(path, data)
+
+
+@contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """Let errors of the system name what was to be written, not a temporary file or nothing."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -36,6 +53,11 @@ def write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
     for name in parts:
         if (folder / name).is_dir():
             raise InvalidInput(f"output {folder / name} is a folder, and a file is written there: move it, or name another folder")
+    with errors_name(folder):
+        _write_together(folder, parts)
+
+
+def _write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
     staging = Path(tempfile.mkdtemp(dir=folder, prefix=".new."))
     old = staging / "old"
     try:

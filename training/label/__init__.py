@@ -9,6 +9,8 @@ answering          ask, keep every answer, stop at the budget
 graders, sandbox   grade by program; unit tests in a limited process
 judge, judging     grade by model, both orders
 scoring            one score per prompt, model and dimension
+records            what stored answers, verdicts and scores must look like
+output, interrupt  the run folder, held by one run at a time; SIGTERM as Ctrl-C
 deltas             the public outcome table and strong - weak
 run                the stages together, and the files of a run folder
 local_server       serve a GGUF file on 127.0.0.1 (optional)

@@ -47,14 +47,18 @@ def token_limit(config: LabelConfig, prompt: LabelPrompt) -> int:
 
 
 def stored_answer(config: LabelConfig, model: ModelSpec, prompt: LabelPrompt, store: JsonlStore) -> dict[str, Any] | None:
-    """Return the answer the store holds, unless it was cut at a lower token limit than the prompt allows now.
+    """Return the answer to use: the latest the store holds, even one that waits for its replacement (:func:`needs_asking`)."""
+    return store.get(answer_key(config, model, prompt))
 
-    An answer that ended by itself stands under any limit, so that raising a limit asks again only for what was cut.
+
+def needs_asking(config: LabelConfig, model: ModelSpec, prompt: LabelPrompt, store: JsonlStore) -> bool:
+    """Tell whether there is no answer, or one that was cut at a lower token limit than the prompt allows now.
+
+    An answer that ended by itself stands under any limit, so that raising a limit asks again only for what was cut. The cut
+    answer stays in use until its replacement arrives.
     """
-    record = store.get(answer_key(config, model, prompt))
-    if record is None or (record["finish_reason"] == "length" and record.get("max_tokens", 0) < token_limit(config, prompt)):
-        return None
-    return record
+    record = stored_answer(config, model, prompt, store)
+    return record is None or (record["finish_reason"] == "length" and record.get("max_tokens", 0) < token_limit(config, prompt))
 
 
 async def each(items: Sequence[Any], limit: int, work: Callable[[Any], Any]) -> None:
@@ -83,8 +87,8 @@ async def answer_all(
     progress: Progress,
     tally: Tally,
 ) -> None:
-    """Let one model answer every prompt that the store does not hold yet; ``tally`` counts along, also when this raises."""
-    missing = [prompt for prompt in prompts if stored_answer(config, model, prompt, store) is None]
+    """Let one model answer every prompt that needs asking; ``tally`` counts along, also when this raises."""
+    missing = [prompt for prompt in prompts if needs_asking(config, model, prompt, store)]
     tally.wanted, tally.done = len(prompts), len(prompts) - len(missing)
     in_a_row = 0
 
@@ -96,7 +100,7 @@ async def answer_all(
         messages = build_messages(prompt, model.tool_mode)
         tools = prompt.tools if model.tool_mode == "native" else ()
         try:
-            ticket = ledger.reserve(model, estimate_tokens(messages, tools), max_tokens)
+            ticket = await ledger.reserve_in_turn(model, estimate_tokens(messages, tools), max_tokens)
         except BudgetReached:
             tally.budget_reached = True
             return

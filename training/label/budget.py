@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from training.label.config import Budget, ModelSpec
@@ -22,6 +23,7 @@ class Ledger:
     requests: int = 0
     _reserved: dict[int, tuple[int, float]] = field(default_factory=dict)
     _next: int = 0
+    _freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def tokens(self) -> int:
@@ -41,6 +43,16 @@ class Ledger:
         self._reserved[self._next] = (tokens, usd)
         return self._next
 
+    async def reserve_in_turn(self, spec: ModelSpec, prompt_tokens: int, max_tokens: int) -> int:
+        """Reserve as soon as it fits; raise BudgetReached if it does not while nothing is in flight whose end could make room."""
+        while True:
+            try:
+                return self.reserve(spec, prompt_tokens, max_tokens)
+            except BudgetReached:
+                if not self._reserved:
+                    raise
+            await self._freed.wait()
+
     def settle(self, ticket: int, spec: ModelSpec, prompt_tokens: int, completion_tokens: int) -> float:
         """Replace a reservation by what was used and return its price in USD."""
         self._reserved.pop(ticket)
@@ -49,8 +61,15 @@ class Ledger:
         self.completion_tokens += completion_tokens
         self.usd += cost
         self.requests += 1
+        self._wake()
         return cost
 
     def release(self, ticket: int) -> None:
         """Give back a reservation whose request failed."""
         self._reserved.pop(ticket, None)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let those who wait for room look again."""
+        self._freed.set()
+        self._freed = asyncio.Event()

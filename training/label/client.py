@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ import openai
 from openai import AsyncOpenAI
 
 from router.errors import LabelError
+from router.languages import estimate_tokens as estimate_text_tokens
+from router.languages import without_surrogates
 from training.label.config import ModelSpec, RunSettings
+from training.label.requests import estimate_tokens
 
 _WRONG_ADDRESS = "is base_url the /v1 address of an OpenAI-compatible server?"
 
@@ -89,37 +93,54 @@ class ChatClient:
             request["extra_body"] = dict(self.spec.extra_body)
         started = time.perf_counter()
         try:
-            answer = await self._sdk.chat.completions.create(**request)
+            answer = await self._sdk.chat.completions.with_raw_response.create(**request)
         except openai.OpenAIError as error:
             raise self._explain(error) from error
-        except ValueError as error:  # a body that claims to be JSON and is not
-            raise EndpointUnusable(f"{self._who()} answered with something that is not JSON; {_WRONG_ADDRESS}") from error
-        return self._read(answer, (time.perf_counter() - started) * 1000)
+        latency_ms = (time.perf_counter() - started) * 1000
+        return self._read(self._parse(answer.text), latency_ms, estimate_tokens(messages, tools))
 
     def _who(self) -> str:
         return f"model {self.spec.name!r} at {self.spec.base_url}"
 
-    def _read(self, answer: Any, latency_ms: float) -> Completion:
-        if isinstance(answer, str):
-            what = "an HTML page" if looks_like_html(answer) else f"text ({one_line(answer, 60)!r})"
-            raise EndpointUnusable(f"{self._who()} answered with {what} instead of JSON; {_WRONG_ADDRESS}")
-        choices = getattr(answer, "choices", None)
-        if not choices or getattr(choices[0], "message", None) is None:
-            raise EndpointError(f"{self._who()} answered without choices: {one_line(str(answer), 120)}")
-        message, usage = choices[0].message, getattr(answer, "usage", None)
-        calls = tuple(
-            {"name": call.function.name, "arguments": call.function.arguments or "{}"}
-            for call in message.tool_calls or ()
-            if getattr(call, "function", None) is not None
-        )
+    def _parse(self, body: str) -> Any:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            what = "an HTML page" if looks_like_html(body) else f"text ({one_line(body, 60)!r})"
+            raise EndpointUnusable(f"{self._who()} answered with {what} instead of JSON; {_WRONG_ADDRESS}") from error
+
+    def _read(self, answer: Any, latency_ms: float, prompt_estimate: int) -> Completion:
+        """Read a reply without trusting its shape."""
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            raise EndpointError(f"{self._who()} answered without choices: {_shown(answer)}")
+        finish_reason = choice.get("finish_reason") or "stop"
+        text, calls = joined_text(message.get("content")), tool_calls_of(message.get("tool_calls"))
+        if text is None and message.get("content") is None and (calls or finish_reason == "length"):
+            text = ""  # calls come without text, and so does an answer that was cut while the model still reasoned
+        if text is None or calls is None or not isinstance(finish_reason, str):
+            raise EndpointError(f"{self._who()} answered with neither text nor tool calls: {_shown(choice)}")
+        said = text + "".join(call["name"] + call["arguments"] for call in calls)
+        usage = answer.get("usage")
         return Completion(
-            text=message.content or "",
+            text=text,
             tool_calls=calls,
-            finish_reason=choices[0].finish_reason or "stop",
-            prompt_tokens=getattr(usage, "prompt_tokens", 0) or 0,
-            completion_tokens=getattr(usage, "completion_tokens", 0) or 0,
+            finish_reason=finish_reason,
+            prompt_tokens=self._used(usage, "prompt_tokens") or prompt_estimate,
+            completion_tokens=self._used(usage, "completion_tokens") or estimate_text_tokens(said),
             latency_ms=latency_ms,
         )
+
+    def _used(self, usage: Any, name: str) -> int:
+        """Return the tokens a server reports, 0 where it reports none: those are charged at an estimate."""
+        value = usage.get(name) if isinstance(usage, dict) else usage
+        if value is None:
+            return 0
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise EndpointError(f"{self._who()} reports usage that is no whole number of {name}: {_shown(usage)}")
+        return value
 
     def _explain(self, error: openai.OpenAIError) -> EndpointError:
         who = self._who()
@@ -145,6 +166,36 @@ class ChatClient:
         if looks_like_html(body):
             return EndpointUnusable(f"{who} answered HTTP {status} with an HTML page; {_WRONG_ADDRESS}")
         return EndpointError(f"{who} answered HTTP {status}: {said}", status)
+
+
+def joined_text(content: Any) -> str | None:
+    """Return the text of a message's content, its text parts joined; None for anything else. Half an emoji is replaced."""
+    parts = content if isinstance(content, list) else [content]
+    found = [part.get("text") if isinstance(part, dict) and part.get("type", "text") == "text" else part for part in parts]
+    texts = [text for text in found if isinstance(text, str)]
+    return without_surrogates("".join(texts)) if len(texts) == len(found) else None
+
+
+def tool_calls_of(calls: Any) -> tuple[Mapping[str, str], ...] | None:
+    """Return name and arguments (as JSON text) of every function call of a message; None if they have another shape."""
+    if not isinstance(calls or [], list) or not all(isinstance(call, dict) for call in calls or ()):
+        return None
+    found = []
+    for call in calls or ():
+        function = call.get("function")
+        if function is None:
+            continue
+        name, arguments = (function.get("name"), function.get("arguments") or "{}") if isinstance(function, dict) else (None, None)
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if not isinstance(name, str) or not isinstance(arguments, str):
+            return None
+        found.append({"name": without_surrogates(name), "arguments": without_surrogates(arguments)})
+    return tuple(found)
+
+
+def _shown(value: Any) -> str:
+    return one_line(without_surrogates(json.dumps(value, ensure_ascii=False)), 120)
 
 
 def looks_like_html(text: str) -> bool:

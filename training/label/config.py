@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+import httpx
+
 from router.errors import LabelError
 from router.nearest import unknown_name
-from training.label.prompts import digest
+from training.label.prompts import MAX_TOKENS, digest
 
 Role = Literal["weak", "strong", "pool", "judge"]
 ROLES: tuple[Role, ...] = ("weak", "strong", "pool", "judge")
@@ -23,6 +26,81 @@ DEFAULT_WEIGHTS: Mapping[str, float] = {
     "completeness": 0.1,
     "instruction_following": 0.1,
     "clarity": 0.1,
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a setting may be, in words and as a test."""
+
+    allowed: str
+    fits: Callable[[Any], bool]
+
+    def check(self, where: str, name: str, value: Any) -> None:
+        """Refuse a value in one line that names it, its place and what is allowed."""
+        if not self.fits(value):
+            raise LabelError(f"{where}: {name} is {one_line(repr(value))}; allowed: {self.allowed}")
+
+
+def one_line(text: str, limit: int = 80) -> str:
+    """Cut a text that is shown in an error."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value is a finite number."""
+    return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def is_json(value: Any) -> bool:
+    """Tell whether a value has a form in JSON: TOML also knows dates, infinity and what is not a number."""
+    if isinstance(value, list):
+        return all(map(is_json, value))
+    if isinstance(value, Mapping):
+        return all(isinstance(name, str) and is_json(content) for name, content in value.items())
+    return value is None or isinstance(value, str | bool) or is_number(value)
+
+
+def _number(low: float, high: float, words: str) -> Rule:
+    return Rule(words, lambda value: is_number(value) and low <= value <= high)
+
+
+def _whole(low: int, high: int) -> Rule:
+    words = f"a whole number from {low} to {high}" if high < _HUGE else f"a whole number from {low}"
+    return Rule(words, lambda value: isinstance(value, int) and is_number(value) and low <= value <= high)
+
+
+_HUGE = 2**63 - 1  # what JSON readers, Parquet and 64-bit seeds can take
+_SWITCH = Rule("true or false", lambda value: isinstance(value, bool))
+_TEXT = Rule("a non-empty string", lambda value: isinstance(value, str) and bool(value.strip()))
+_PRICE = _number(0, 1e6, "USD per million tokens, from 0 to 1000000")
+_WEIGHT = _number(0, 1e6, "a number from 0 to 1000000")
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    "models": {
+        "name": _TEXT,
+        "role": _TEXT,
+        "base_url": _TEXT,
+        "model": _TEXT,
+        "api_key_env": _TEXT,
+        "price_in_per_mtok": _PRICE,
+        "price_out_per_mtok": _PRICE,
+        "tool_mode": _TEXT,
+        "concurrency": _whole(1, _HUGE),
+        "extra_body": Rule("a table of JSON values", lambda value: isinstance(value, Mapping) and is_json(value)),
+    },
+    "run": {
+        "temperature": _number(0, 100, "a number from 0 to 100"),
+        "seed": _whole(0, _HUGE),
+        "max_tokens": _whole(1, MAX_TOKENS),
+        "judge_max_tokens": _whole(1, MAX_TOKENS),
+        "timeout_s": Rule("a number of seconds above 0, to 1000000", lambda value: is_number(value) and 0 < value <= 1e6),
+        "retries": _whole(0, 1000),
+        "models_at_once": _SWITCH,
+        "judge_everything": _SWITCH,
+    },
+    "budget": {"usd": _number(0, 1e12, "a number from 0"), "tokens": _whole(0, _HUGE)},
+    "prompts": {"source": _TEXT, "licence": _TEXT},
+    "quality_weights": dict.fromkeys(DIMENSIONS, _WEIGHT),
 }
 
 
@@ -52,6 +130,8 @@ class ModelSpec:
         key = os.environ.get(self.api_key_env, "").strip()
         if not key:
             raise LabelError(f"model {self.name!r}: environment variable {self.api_key_env!r} (api_key_env) is not set")
+        if not (key.isascii() and key.isprintable()):
+            raise LabelError(f"model {self.name!r}: environment variable {self.api_key_env!r} (api_key_env) holds more than a key")
         return key
 
 
@@ -106,7 +186,7 @@ class LabelConfig:
         for role in ("weak", "strong"):
             if not any(model.role == role for model in self.models):
                 raise LabelError(f"no model has role {role!r}; a run needs one weak and one strong model")
-        _check_weights(self.quality_weights)
+        _check_weights(self.quality_weights, "quality_weights")
 
     def by_role(self, role: Role) -> ModelSpec | None:
         """Return the only model of a role, if there is one."""
@@ -162,102 +242,95 @@ def load_config(path: Path) -> LabelConfig:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise LabelError(f"configuration {str(path)!r} does not exist; give --config FILE or --weak-url and --strong-url") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise LabelError(f"configuration {str(path)!r} cannot be read as TOML: {error}") from error
     return config_from_mapping(table, path.name)
 
 
 def config_from_mapping(table: Mapping[str, Any], where: str) -> LabelConfig:
     """Check a parsed configuration; ``where`` names it in errors."""
-    _known(table, ("models", "run", "budget", "prompts", "quality_weights"), where)
+    _known(table, tuple(RULES), where)
     models = table.get("models", [])
-    if not isinstance(models, list) or not models:
+    if not isinstance(models, list):
+        raise LabelError(f"{where}: models is {one_line(repr(models))}; allowed: [[models]] entries")
+    if not models:
         raise LabelError(f"{where}: no [[models]] entry; a run needs at least a weak and a strong model")
-    return LabelConfig(
-        models=tuple(model_from_mapping(entry, f"{where} [[models]] {n}") for n, entry in enumerate(models, start=1)),
-        run=_settings(RunSettings, table.get("run", {}), f"{where} [run]"),
-        budget=_settings(Budget, table.get("budget", {}), f"{where} [budget]"),
-        prompts=_prompt_defaults(table.get("prompts", {}), f"{where} [prompts]"),
-        quality_weights=dict(table.get("quality_weights", DEFAULT_WEIGHTS)),
-    )
+    weights = table.get("quality_weights", DEFAULT_WEIGHTS)
+    _check_weights(weights, f"{where} [quality_weights]")
+    parts: dict[str, Any] = {
+        "models": tuple(model_from_mapping(entry, f"{where} [[models]] {n}") for n, entry in enumerate(models, start=1)),
+        "run": RunSettings(**_section(table, "run", where)),
+        "budget": Budget(**_section(table, "budget", where)),
+        "prompts": PromptDefaults(**_section(table, "prompts", where)),
+        "quality_weights": dict(weights),
+    }
+    try:
+        return LabelConfig(**parts)
+    except LabelError as error:
+        raise LabelError(f"{where}: {error}") from None
 
 
-def model_from_mapping(entry: Mapping[str, Any], where: str) -> ModelSpec:
+def model_from_mapping(entry: Any, where: str) -> ModelSpec:
     """Check one ``[[models]]`` entry."""
-    _known(entry, tuple(f.name for f in fields(ModelSpec)), where)
+    _check(entry, RULES["models"], where)
     for name in ("name", "role", "base_url"):
-        if not isinstance(entry.get(name), str) or not entry[name].strip():
-            raise LabelError(f"{where}: {name!r} is {entry.get(name)!r}; expected a non-empty string")
+        _TEXT.check(where, name, entry.get(name))
     spec = ModelSpec(**{"model": entry["name"], **entry})
     if spec.role not in ROLES:
         raise LabelError(f"{where}: role {spec.role!r} is unknown; allowed: {', '.join(ROLES)}")
     if spec.tool_mode not in TOOL_MODES:
         raise LabelError(f"{where}: tool_mode {spec.tool_mode!r} is unknown; allowed: {', '.join(TOOL_MODES)}")
     check_url(spec.base_url, where)
-    if not isinstance(spec.concurrency, int) or spec.concurrency < 1:
-        raise LabelError(f"{where}: concurrency is {spec.concurrency!r}; allowed: a whole number from 1")
-    for name in ("price_in_per_mtok", "price_out_per_mtok"):
-        price = getattr(spec, name)
-        if not isinstance(price, int | float) or not 0 <= price < 1e6:
-            raise LabelError(f"{where}: {name} is {price!r}; allowed: USD per million tokens, from 0")
     return spec
 
 
 def check_url(url: str, where: str) -> None:
     """Refuse what cannot be the base URL of an OpenAI-compatible server."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise LabelError(f"{where}: base_url {url!r} is not a URL; expected something like http://127.0.0.1:8080/v1")
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and bool(httpx.URL(url).host)
+    except (ValueError, httpx.InvalidURL):
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise LabelError(f"{where}: base_url {one_line(repr(url))} is not a URL; expected something like http://127.0.0.1:8080/v1")
 
 
 def override(config: LabelConfig, *, usd: float | None, tokens: int | None, concurrency: int | None) -> LabelConfig:
     """Apply command-line flags over a configuration."""
     budget = Budget(usd if usd is not None else config.budget.usd, tokens if tokens is not None else config.budget.tokens)
-    for name, value in (("budget usd", budget.usd), ("budget tokens", budget.tokens)):
-        if value is not None and not value >= 0:
-            raise LabelError(f"{name} is {value!r}; allowed: a number from 0")
+    for name, flag, value in (("usd", "--max-usd", usd), ("tokens", "--max-total-tokens", tokens)):
+        if value is not None:
+            RULES["budget"][name].check(flag, f"budget {name}", value)
     models = config.models
     if concurrency is not None:
         models = tuple(replace(model, concurrency=concurrency) for model in models)
     return replace(config, budget=budget, models=models)
 
 
-def _known(table: Mapping[str, Any], allowed: Sequence[str], where: str) -> None:
+def _section(table: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
+    section = table.get(name, {})
+    _check(section, RULES[name], f"{where} [{name}]")
+    return dict(section)
+
+
+def _check(table: Any, rules: Mapping[str, Rule], where: str) -> None:
+    if not isinstance(table, Mapping):
+        raise LabelError(f"{where}: it is {one_line(repr(table))}; allowed: a table with {', '.join(rules)}")
+    _known(table, tuple(rules), where)
+    for name, value in table.items():
+        rules[name].check(where, name, value)
+
+
+def _known(table: Mapping[str, Any], allowed: Sequence[str], where: str, what: str = "setting") -> None:
+    """Refuse a name that nothing reads."""
     for name in table:
         if name not in allowed:
-            raise LabelError(f"{where}: {unknown_name('setting', name, allowed)}")
+            raise LabelError(f"{where}: {unknown_name(what, name, allowed)}")
 
 
-def _prompt_defaults(table: Any, where: str) -> PromptDefaults:
-    if not isinstance(table, Mapping):
-        raise LabelError(f"{where}: expected a table")
-    _known(table, tuple(f.name for f in fields(PromptDefaults)), where)
-    for name, value in table.items():
-        if not isinstance(value, str) or not value.strip():
-            raise LabelError(f"{where}: {name} is {value!r}; expected a non-empty string")
-    return PromptDefaults(**table)
-
-
-def _settings(kind: type[Any], table: Any, where: str) -> Any:
-    if not isinstance(table, Mapping):
-        raise LabelError(f"{where}: expected a table")
-    _known(table, tuple(f.name for f in fields(kind)), where)
-    defaults = kind()
-    for name, value in table.items():
-        default = getattr(defaults, name)
-        wants_bool = isinstance(default, bool)
-        if wants_bool != isinstance(value, bool):
-            raise LabelError(f"{where}: {name} is {value!r}; expected {'true or false' if wants_bool else 'a number'}")
-        if not wants_bool and (not isinstance(value, int | float) or value < 0):
-            raise LabelError(f"{where}: {name} is {value!r}; allowed: a number from 0")
-    return kind(**table)
-
-
-def _check_weights(weights: Mapping[str, Any]) -> None:
-    for name, weight in weights.items():
-        if name not in DIMENSIONS:
-            raise LabelError(f"quality_weights: {unknown_name('dimension', name, DIMENSIONS)}")
-        if not isinstance(weight, int | float) or isinstance(weight, bool) or weight < 0:
-            raise LabelError(f"quality_weights: {name} is {weight!r}; allowed: a number from 0")
+def _check_weights(weights: Any, where: str) -> None:
+    if isinstance(weights, Mapping):
+        _known(weights, DIMENSIONS, where, "dimension")
+    _check(weights, RULES["quality_weights"], where)
     if not any(weights.values()):
-        raise LabelError("quality_weights: all weights are 0; at least one must be above 0")
+        raise LabelError(f"{where}: all weights are 0; at least one must be above 0")

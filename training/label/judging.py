@@ -13,7 +13,7 @@ from training.label.config import LabelConfig, ModelSpec
 from training.label.graders import Answer
 from training.label.judge import JUDGE_VERSION, RESPONSE_FORMAT, Verdict, combine, judge_messages, parse_verdicts
 from training.label.progress import Progress
-from training.label.prompts import LabelPrompt, digest
+from training.label.prompts import LabelPrompt, digest, encodable
 from training.label.requests import estimate_tokens
 from training.label.store import JsonlStore, Key
 
@@ -36,7 +36,7 @@ class Question:
 
 def answer_of(record: Mapping[str, Any]) -> Answer:
     """Return what graders and judges read of a stored answer."""
-    return Answer(record["text"], tuple(record.get("tool_calls", ())), record.get("finish_reason", "stop"))
+    return Answer(encodable(record["text"]), tuple(encodable(record.get("tool_calls", []))), record["finish_reason"])
 
 
 def needs_judge(config: LabelConfig, prompt: LabelPrompt) -> bool:
@@ -94,7 +94,7 @@ async def judge_all(
             return
         messages = judge_messages(question.prompt, question.first_answer, question.second_answer)
         try:
-            ticket = ledger.reserve(judge, estimate_tokens(messages), max_tokens)
+            ticket = await ledger.reserve_in_turn(judge, estimate_tokens(messages), max_tokens)
         except BudgetReached:
             tally.budget_reached = True
             return

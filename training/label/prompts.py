@@ -9,13 +9,17 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from router.errors import InvalidInput
+from router.languages import without_surrogates
 from router.nearest import unknown_name
 from training.label.grader_specs import check_grader
 from training.prompts import canonical_names, read_languages, read_turns
 from training.tables import Table, json_column, optional, optional_text, plain, read_table, refuse_duplicates, require_columns, require_text
 
 DEFAULT_GRADER: Mapping[str, Any] = {"kind": "judge", "rubric": "A correct, complete answer that does what was asked."}
+MAX_TOKENS = 1_000_000
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -74,7 +78,7 @@ def load_prompts(path: Path) -> list[LabelPrompt]:
 
 def label_prompts(table: Table, *, name: str = "prompts") -> list[LabelPrompt]:
     """Check a table in the canonical format; see :func:`load_prompts`."""
-    table = canonical_names(table)
+    table = canonical_names(replace(table, frame=table.frame.apply(_encodable_column)))
     _refuse_unknown(table)
     require_columns(table.frame, name, ("prompt_id", "turns"))
     table = replace(table, frame=table.frame.assign(prompt_id=require_text(table, "prompt_id")))
@@ -90,12 +94,26 @@ def label_prompts(table: Table, *, name: str = "prompts") -> list[LabelPrompt]:
     for row in range(len(table.frame)):
         where = table.where(row)
         values = {column: cells[row] for column, cells in given.items() if cells[row] is not None}
-        offered = _check_tools(tools.iloc[row] or [], where)
+        offered = _check_tools(encodable(tools.iloc[row] or []), where)
+        values |= {column: encodable(values[column]) for column in OBJECT_FIELDS if column in values}
         values["grader"] = check_grader(values.get("grader", dict(DEFAULT_GRADER)), where, offered)
         if "task_kind" in values:
             values.setdefault("capability", values["task_kind"])
-        prompts.append(LabelPrompt(messages=_check_messages(turns.iloc[row], where), tools=offered, **values))
+        prompts.append(LabelPrompt(messages=_check_messages(encodable(turns.iloc[row]), where), tools=offered, **values))
     return prompts
+
+
+def encodable(value: Any) -> Any:
+    """Return a JSON value whose texts can be sent and stored: half an emoji, as cut texts hold it, is replaced."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, dict):
+        return {encodable(name): encodable(content) for name, content in value.items()}
+    return [encodable(content) for content in value] if isinstance(value, list) else value
+
+
+def _encodable_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    return pd.Series([encodable(value) for value in column], column.index, object) if column.dtype == object else column
 
 
 def _refuse_unknown(table: Table) -> None:
@@ -110,9 +128,9 @@ def _token_limits(table: Table) -> list[int | None]:
     limits: list[int | None] = []
     for row, value in enumerate(map(plain, optional(table.frame, "max_tokens"))):
         # A column with gaps often holds its whole numbers as floats.
-        whole = isinstance(value, int | float) and not isinstance(value, bool) and value >= 1 and value % 1 == 0
+        whole = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value <= MAX_TOKENS and value % 1 == 0
         if value is not None and not whole:
-            raise InvalidInput(f"{table.where(row)}: max_tokens is {value!r}; a whole number from 1 is allowed")
+            raise InvalidInput(f"{table.where(row)}: max_tokens is {value!r}; a whole number from 1 to {MAX_TOKENS} is allowed")
         limits.append(None if value is None else int(value))
     return limits
 

@@ -16,16 +16,19 @@ import pandas as pd
 
 from router.errors import LabelError
 from router.files.atomic import write_atomically
-from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, now, stored_answer
+from training.label.answering import ANSWER_KEY, ClientFactory, Tally, answer_all, needs_asking, now, stored_answer
 from training.label.budget import Ledger
-from training.label.client import ChatClient
+from training.label.client import ChatClient, EndpointUnusable
 from training.label.config import LabelConfig, ModelSpec
 from training.label.deltas import deltas_table, outcomes_table
 from training.label.graders import GRADER_VERSION
+from training.label.interrupt import termination_interrupts
 from training.label.judge import JUDGE_VERSION
 from training.label.judging import JUDGEMENT_KEY, judge_all, judged_scores, questions
+from training.label.output import held, require_files
 from training.label.progress import Progress
 from training.label.prompts import LabelPrompt
+from training.label.records import wrong_in_answer, wrong_in_judgement
 from training.label.scoring import Row, grade_all, judge_rows
 from training.label.store import JsonlStore, write_jsonl
 from training.tables import write_tables
@@ -46,6 +49,7 @@ class RunReport:
     tokens: int
     usd: float
     outcomes: int
+    to_replace: int = 0
 
 
 @dataclass
@@ -66,10 +70,13 @@ class LabelRun:
         for name in self.only:
             if name not in names:
                 raise LabelError(f"--only {name!r} is not a model of this run; models: {', '.join(names)}")
-        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY)
-        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY)
         self.ledger = Ledger(self.config.budget)
         self.tallies: dict[str, Tally] = {}
+
+    def _open_stores(self) -> None:
+        """Read what the folder holds; only the run that holds the folder may, since this mends a torn last line."""
+        self.answers = JsonlStore(self.out / "answers.jsonl", ANSWER_KEY, wrong_in_answer)
+        self.judgements = JsonlStore(self.out / "judgements.jsonl", JUDGEMENT_KEY, wrong_in_judgement)
         for store in (self.answers, self.judgements):
             if store.torn_lines:
                 self.progress.say(f"{store.path.name}: dropped a line that an interrupted run left half-written")
@@ -80,22 +87,68 @@ class LabelRun:
 
     def execute(self) -> RunReport:
         """Run the chosen stages; answers are kept whatever happens in between."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        with self.progress:
-            asyncio.run(self._ask_everything())
+        self._refuse_unpriced()
+        require_files(self.out)
+        with held(self.out), termination_interrupts(), self.progress:
+            self._open_stores()
+            try:
+                asyncio.run(self._ask_everything())
+            except asyncio.CancelledError:
+                raise KeyboardInterrupt from None
             self._refuse_silence()
+            self._refuse_silent_judge()
             return self._write_tables()
 
+    def _asked_models(self) -> list[ModelSpec]:
+        """Return the models that this run may send requests to."""
+        asked = [model for model in self.config.answering if not self.only or model.name in self.only] if "answer" in self.stages else []
+        return [*asked, self.config.judge] if "judge" in self.stages and self.config.judge is not None else asked
+
+    def _refuse_unpriced(self) -> None:
+        """Refuse a money budget that could never stop the run."""
+        if self.config.budget.usd is None:
+            return
+        for model in self._asked_models():
+            if not model.price_in_per_mtok and not model.price_out_per_mtok:
+                raise LabelError(
+                    f"model {model.name!r} has no price, so a budget of {self.config.budget.usd:g} USD could never stop it: "
+                    "give price_in_per_mtok and price_out_per_mtok in label.toml, or, if it is free, drop the USD budget"
+                )
+
     def _refuse_silence(self) -> None:
-        """A run in which nobody answered has failed, whatever its list of failures says; no tables are made of nothing."""
-        tallies = self.tallies.values()
-        if len(self.answers) == 0 and (failed := [entry for tally in tallies for entry in tally.failures]):
+        """A run without one usable answer to its prompts has failed; no tables are made of nothing."""
+        if self._current_answers():
+            return
+        failed = [entry for tally in self.tallies.values() for entry in tally.failures]
+        if failed:
             raise LabelError(f"none of {len(failed)} requests was answered; the first: {failed[0]['error']}")
+        if any(tally.budget_reached for tally in self.tallies.values()):
+            raise LabelError(
+                "the budget does not cover the first request, so nothing was answered; raise [budget], or --max-usd and --max-total-tokens"
+            )
+        raise LabelError(
+            f"{self.out} holds no answer to these prompts by these models and settings, and none was asked for: "
+            "name the folder of the earlier run with --out, or run without --grade-only and --judge-only"
+        )
+
+    def _refuse_silent_judge(self) -> None:
+        """A judge of whom no verdict could be had has failed: tables that stand are left, and new ones hold what programs graded."""
+        tally = self.tallies.get("judge", Tally())
+        if tally.done or not tally.failures:
+            return
+        kept = "the tables stay as they were"
+        if not (self.out / "outcomes.parquet").exists():
+            self._write_tables()
+            kept = "the tables hold what programs graded"
+        raise LabelError(
+            f"the judge answered none of {len(tally.failures)} questions; the first: {tally.failures[0]['error']}; "
+            f"every answer is kept, and {kept}: run again to ask the judge alone"
+        )
 
     async def _ask_everything(self) -> None:
         try:
             if "answer" in self.stages:
-                chosen = [model for model in self.config.answering if not self.only or model.name in self.only]
+                chosen = [model for model in self._asked_models() if model.role != "judge"]
                 if self.config.run.models_at_once:
                     await asyncio.gather(*(self._answer(model) for model in chosen))
                 else:
@@ -123,6 +176,8 @@ class LabelRun:
         tally = self.tallies.setdefault("judge", Tally())
         try:
             await judge_all(self.config, judge, asked, self.judgements, self.ledger, client, self.progress, tally)
+        except EndpointUnusable as error:
+            raise EndpointUnusable(f"{error}; every answer is kept: run again to ask the judge alone") from error
         finally:
             await client.close()
 
@@ -164,6 +219,12 @@ class LabelRun:
             tokens=self.ledger.tokens,
             usd=self.ledger.usd,
             outcomes=outcomes,
+            to_replace=sum(
+                needs_asking(self.config, model, prompt, self.answers)
+                for prompt in self.prompts
+                for model in self.config.answering
+                if (prompt.prompt_id, model.name) in current
+            ),
         )
         card = json.dumps(self._card(current, judged, report), indent=2, ensure_ascii=False)
         write_atomically(self.out / "run.json", card.encode() + b"\n")
@@ -200,6 +261,7 @@ class LabelRun:
             "prompts": len(self.prompts),
             "answers": per_model,
             "answers_missing": report.answers_wanted - report.answers,
+            "answers_to_replace": report.to_replace,
             "verdicts": report.verdicts,
             "verdicts_missing": report.verdicts_wanted - report.verdicts,
             "judge_orders_agree": round(sum(agree) / len(agree), 4) if agree else None,

@@ -15,6 +15,7 @@ from training.label.graders import GRADER_VERSION, Answer, grade
 from training.label.judging import answer_digest, answer_of
 from training.label.progress import Progress
 from training.label.prompts import LabelPrompt, digest
+from training.label.records import wrong_in_score
 from training.label.store import JsonlStore
 from training.label.text import script_share
 
@@ -78,15 +79,19 @@ def grade_all(config: LabelConfig, prompts: Sequence[LabelPrompt], answers: Json
 
 
 def _cached_rows(path: Path) -> Mapping[tuple[str, str, str], list[Row]]:
+    """Return the rows of an earlier run; none if a line is damaged, since what else is gone cannot be told: all is graded anew."""
     cached: dict[tuple[str, str, str], list[Row]] = {}
-    if path.exists():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            try:
-                row = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if row.get("key"):
-                cached.setdefault((row["prompt_id"], row["model"], row["key"]), []).append(row)
+    for line in path.read_bytes().split(b"\n") if path.exists() else ():
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            return {}
+        if not isinstance(row, dict) or wrong_in_score(row) is not None or not isinstance(row.get("key", ""), str):
+            return {}
+        if row.get("key"):
+            cached.setdefault((row["prompt_id"], row["model"], row["key"]), []).append(row)
     return cached
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from router.errors import LabelError
-from router.files.atomic import write_atomically
+from router.files.atomic import errors_name, write_atomically
 
 Key = tuple[str, ...]
 
@@ -17,9 +17,11 @@ Key = tuple[str, ...]
 class JsonlStore:
     """Records keyed by some of their fields; of two with one key the later counts."""
 
-    def __init__(self, path: Path, key_fields: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, key_fields: tuple[str, ...], wrong: Callable[[Mapping[str, Any]], str | None] | None = None) -> None:
+        """Read a file; ``wrong`` names a field beside the key that a record lacks or that holds the wrong kind."""
         self.path = path
         self.key_fields = key_fields
+        self._wrong = wrong or (lambda record: None)
         self.records: dict[Key, dict[str, Any]] = {}
         self.torn_lines = 0
         self._needs_newline = False
@@ -35,17 +37,26 @@ class JsonlStore:
                 continue
             try:
                 record = json.loads(line.decode("utf-8"))
-                self.records[self.key(record)] = record
-            except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
+            except (ValueError, RecursionError) as error:
                 if number != len(lines):  # only a crash in mid-write can tear a line, and only the last
-                    raise LabelError(f"{self.path.name}:{number} is damaged ({error}); delete that line and run again") from error
+                    raise self._damaged(number, str(error)) from error
                 self.torn_lines += 1
+                continue
+            if not isinstance(record, dict):
+                raise self._damaged(number, "not a JSON object")
+            field = next((name for name in self.key_fields if not isinstance(record.get(name), str)), None) or self._wrong(record)
+            if field is not None:
+                raise self._damaged(number, f"{field!r} is missing or not what it should be")
+            self.records[self.key(record)] = record
         if self.torn_lines:
             # Cut the torn tail off, so that the next record starts on a line of its own.
             with self.path.open("r+b") as file:
                 file.truncate(len(raw) - len(lines[-1]))
         else:
             self._needs_newline = bool(raw) and not raw.endswith(b"\n")
+
+    def _damaged(self, line: int, why: str) -> LabelError:
+        return LabelError(f"{self.path.name}:{line} is damaged ({why}); delete that line and run again")
 
     def key(self, record: Mapping[str, Any]) -> Key:
         """Return the identity of a record."""
@@ -64,8 +75,7 @@ class JsonlStore:
     def append(self, record: dict[str, Any]) -> None:
         """Write one record through to the disk."""
         line = json.dumps(record, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
+        with errors_name(self.path), self.path.open("ab") as file:
             file.write(b"\n" + line if self._needs_newline else line)
             file.flush()
             os.fsync(file.fileno())

@@ -1,5 +1,9 @@
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -56,10 +60,12 @@ def test_flags_are_enough(invoke, server, prompts_file, tmp_path):
 
 
 def test_a_reached_budget_is_no_error(invoke, server, prompts_file, tmp_path):
-    flags = ["--weak-url", server.url, "--strong-url", server.url, "--max-total-tokens", "1"]
-    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags)
+    flags = ["--weak-url", server.url, "--strong-url", server.url, "--max-total-tokens"]
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags, "1")
+    assert (result.exit_code, "does not cover the first request" in result.stderr) == (2, True)
+    result = invoke("label", prompts_file, "--out", tmp_path / "run", *flags, "560")
     assert result.exit_code == 0
-    assert "budget reached, 0 of 6 answered; run again to go on" in result.output
+    assert "budget reached, 1 of 6 answered; run again to go on" in result.output
 
 
 @pytest.mark.parametrize(
@@ -105,3 +111,35 @@ def test_the_local_server_wants_a_free_port_and_its_package(invoke, tmp_path, se
     result = invoke("label-server", path)
     assert result.exit_code == 2
     assert "needs xllamacpp; install it with" in result.stderr
+
+
+def test_the_prompts_are_not_written_over(invoke, prompts_file, tmp_path):
+    flags = ["--weak-url", "http://127.0.0.1:9/v1", "--strong-url", "http://127.0.0.1:9/v1"]
+    (tmp_path / "link").symlink_to(tmp_path)
+    for out in (tmp_path, tmp_path / "link", tmp_path / "." / "link" / ".." / tmp_path.name):
+        result = invoke("label", tmp_path, "--out", out, *flags)
+        assert (result.exit_code, "is the folder that the prompts are read from" in result.stderr) == (2, True)
+    written = prompts_file.rename(tmp_path / "answers.jsonl")
+    assert "would overwrite the prompts" in invoke("label", written, "--out", tmp_path, *flags).stderr
+
+
+def test_a_terminated_run_says_what_is_kept(server, prompts_file, tmp_path):
+    server.reply = lambda request: time.sleep(20) if request["messages"][-1]["content"] == "2 + 1?" else None
+    flags = ["--weak-url", server.url, "--strong-url", server.url, "--concurrency", "1"]
+    command = [sys.executable, "-m", "interlock", "label", prompts_file, "--out", tmp_path / "run", *flags]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    try:
+        for _ in range(600):
+            if len(server.requests) > 1:
+                break
+            time.sleep(0.05)
+        run.send_signal(signal.SIGTERM)
+        _, errors = run.communicate(timeout=15)
+    finally:
+        run.kill()
+    assert (run.returncode, errors.strip().splitlines()[-1]) == (
+        130,
+        f"interrupted; everything answered so far is in {tmp_path / 'run'}; run again to go on",
+    )
+    assert "Traceback" not in errors
+    assert len((tmp_path / "run" / "answers.jsonl").read_text().splitlines()) == 1

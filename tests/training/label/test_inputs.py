@@ -1,10 +1,11 @@
+import datetime as dt
 import json
 
 import pandas as pd
 import pytest
 
 from router.errors import InvalidInput, LabelError
-from training.label.config import config_from_mapping, load_config
+from training.label.config import RULES, config_from_mapping, load_config, override
 from training.label.prompts import load_prompts
 from training.label.run import prompts_table
 
@@ -108,7 +109,11 @@ def test_a_plain_table_of_questions_is_enough(tmp_path):
         ({"messages": [{"role": "system", "content": "x"}]}, "no user turn with text"),
         ({"language": "Persian, mostly"}, "x.jsonl:1: column 'language': language 'Persian, mostly' is not a BCP-47 tag"),
         ({"source": 3}, "x.jsonl:1: column 'source' is 3; a text or nothing is allowed"),
-        ({"max_tokens": 0}, "x.jsonl:1: max_tokens is 0; a whole number from 1 is allowed"),
+        ({"max_tokens": 0}, "x.jsonl:1: max_tokens is 0; a whole number from 1 to 1000000 is allowed"),
+        ({"max_tokens": 1_000_001}, "x.jsonl:1: max_tokens is 1000001; a whole number from 1 to 1000000 is allowed"),
+        ({"max_tokens": 10**30}, "x.jsonl:1: max_tokens is 1"),
+        ({"max_tokens": float("inf")}, "x.jsonl:1: max_tokens is inf"),
+        ({"max_tokens": "16"}, "x.jsonl:1: max_tokens is '16'"),
         ({"max_tokens": 1.5}, "max_tokens is 1.5"),
         ({"max_tokens": True}, "max_tokens is True"),
         ({"tools": [{"name": "x"}]}, r"tools\[0\] is not an OpenAI function tool"),
@@ -136,6 +141,25 @@ def test_a_bad_record_is_named(tmp_path, change, message):
     with pytest.raises(InvalidInput, match=message) as caught:
         load_prompts(write(tmp_path / "x.jsonl", row))
     assert "\n" not in str(caught.value)
+
+
+def test_half_an_emoji_is_replaced_wherever_it_stands(tmp_path):
+    half, turns = "a \ud83d", json.dumps([{"role": "user", "content": "b \ud83d"}])
+    tool = {"type": "function", "function": {"name": "f", "description": half}}
+    row = {
+        "prompt_id": half,
+        "turns": turns,
+        "tools": json.dumps([tool]),
+        "reference": half,
+        "capability": half,
+        "metadata": {half: [half]},
+    }
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({**row, "grader": {"kind": "exact", "answers": [half]}}))
+    (prompt,) = load_prompts(path)
+    assert (prompt.prompt_id, prompt.messages[0]["content"], prompt.reference) == ("a \ufffd", "b \ufffd", "a \ufffd")
+    json.dumps([vars(prompt)], ensure_ascii=False, default=str).encode()
+    prompts_table([prompt]).to_parquet(tmp_path / "x.parquet")
 
 
 def test_bad_files_are_named(tmp_path):
@@ -176,16 +200,69 @@ MODELS = [
         ({"models": [{**MODELS[0], "concurrency": 0}]}, "concurrency is 0"),
         ({"models": [{**MODELS[0], "price_in_per_mtok": -1}]}, "price_in_per_mtok is -1"),
         ({"models": MODELS, "run": {"temprature": 0}}, "did you mean 'temperature'"),
-        ({"models": MODELS, "run": {"retries": "many"}}, "retries is 'many'; allowed: a number"),
+        ({"models": MODELS, "run": {"retries": "many"}}, "retries is 'many'; allowed: a whole number from 0 to 1000"),
         ({"models": MODELS, "budget": {"usd": -1}}, "usd is -1; allowed: a number from 0"),
-        ({"models": MODELS, "prompts": {"source": 3}}, "source is 3; expected a non-empty string"),
+        ({"models": MODELS, "prompts": {"source": 3}}, "source is 3; allowed: a non-empty string"),
         ({"models": MODELS, "quality_weights": {"style": 1}}, "unknown dimension 'style': there are correctness"),
         ({"models": MODELS, "quality_weights": {"clarity": 0}}, "all weights are 0"),
     ],
 )
 def test_a_bad_configuration_is_named(table, message):
-    with pytest.raises(LabelError, match=message):
+    with pytest.raises(LabelError, match=message) as caught:
         config_from_mapping(table, "label.toml")
+    assert str(caught.value).startswith("label.toml")
+
+
+NUMBERS = (float("nan"), float("inf"), float("-inf"), -1, True, "1", [1], {})
+TEXTS = (3, True, "", " ", [], {})
+BAD = {
+    "models": {
+        **dict.fromkeys(("name", "role", "base_url", "model", "api_key_env", "tool_mode"), TEXTS),
+        **dict.fromkeys(("price_in_per_mtok", "price_out_per_mtok"), (*NUMBERS, 1e7)),
+        "concurrency": (*NUMBERS, 0, 1.5),
+        "extra_body": (3, "x", [1], {"a": [float("nan")]}, {"a": {"b": dt.date(2026, 1, 1)}}),
+    },
+    "run": {
+        **dict.fromkeys(("max_tokens", "judge_max_tokens"), (*NUMBERS, 0, 1.0, 1_000_001)),
+        **dict.fromkeys(("seed", "retries"), (*NUMBERS, 1.5, 10**30)),
+        "timeout_s": (*NUMBERS, 0),
+        "temperature": (*NUMBERS, 10**400),
+        **dict.fromkeys(("models_at_once", "judge_everything"), (1, "true")),
+    },
+    "budget": {"usd": NUMBERS, "tokens": (*NUMBERS, 1.5)},
+    "prompts": {"source": TEXTS, "licence": TEXTS},
+    "quality_weights": {"clarity": (*NUMBERS, 1e308)},
+}
+
+
+@pytest.mark.parametrize(("section", "name"), [(section, name) for section, names in BAD.items() for name in names])
+def test_every_setting_is_checked(section, name):
+    assert set(BAD["models"]) == set(RULES["models"])
+    for value in BAD[section][name]:
+        changed = {"models": [{**MODELS[0], name: value}, MODELS[1]]} if section == "models" else {"models": MODELS, section: {name: value}}
+        with pytest.raises(LabelError, match=rf"^label\.toml \[+{section}\]+.*: {name} is .*; allowed: "):
+            config_from_mapping(changed, "label.toml")
+
+
+@pytest.mark.parametrize("section", list(BAD))
+@pytest.mark.parametrize("value", [3, "x", True, [3], ["x"]])
+def test_a_section_of_another_kind_is_refused(section, value):
+    with pytest.raises(LabelError, match=r"^label\.toml.* is .*; allowed: "):
+        config_from_mapping({"models": MODELS, section: value}, "label.toml")
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://h:x/v1", "http://h:99999/v1", "http://", "http://a b/v1", "http://h/v1\n", "ftp://h"]
+)
+def test_addresses_that_cannot_be_are_refused(url):
+    with pytest.raises(LabelError, match="is not a URL; expected something like"):
+        config_from_mapping({"models": [{**MODELS[0], "base_url": url}, MODELS[1]]}, "label.toml")
+
+
+def test_budgets_by_flag_are_finite():
+    config = config_from_mapping({"models": MODELS}, "label.toml")
+    with pytest.raises(LabelError, match="--max-usd: budget usd is nan; allowed: a number from 0"):
+        override(config, usd=float("nan"), tokens=None, concurrency=None)
 
 
 def test_configuration_files(tmp_path, monkeypatch):
@@ -202,4 +279,7 @@ def test_configuration_files(tmp_path, monkeypatch):
         config.strong.api_key()
     monkeypatch.setenv("THE_KEY", "secret")
     assert config.strong.api_key() == "secret"
+    monkeypatch.setenv("THE_KEY", "secr\u00e9t")
+    with pytest.raises(LabelError, match="holds more than a key"):
+        config.strong.api_key()
     assert "secret" not in json.dumps(config.public())

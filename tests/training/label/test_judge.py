@@ -3,6 +3,7 @@ import json
 import pandas as pd
 import pytest
 
+from router.errors import LabelError
 from training.label.graders import Answer
 from training.label.judge import MAX_ANSWER_CHARS, cut, judge_messages, parse_verdicts
 
@@ -85,9 +86,24 @@ def test_a_server_without_response_format_is_asked_without(server, make_judged, 
 
 def test_a_babbling_judge_is_a_failure_not_a_crash(server, make_judged, make_config, run_label, tmp_path, lines):
     server.answer = lambda request: "I like both."
-    report = run_label(make_config(server.url, judge=True), [make_judged()])
-    assert (report.verdicts, report.failures) == (0, 2)
+    with pytest.raises(LabelError, match=r"the judge answered none of 2 questions; .*gave no scores.* every answer is kept"):
+        run_label(make_config(server.url, judge=True), [make_judged()])
+    assert len(lines(tmp_path / "run" / "answers.jsonl")) == 2
+    assert pd.read_parquet(tmp_path / "run" / "outcomes.parquet").empty
     assert "gave no scores: 'I like both.'" in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
+
+
+def test_a_judge_that_fails_leaves_the_tables_of_an_earlier_one(server, make_judged, make_config, run_label, tmp_path):
+    server.answer = answers_then_marks(lambda first, second: (3, 3))
+    run_label(make_config(server.url, judge=True), [make_judged()])
+    before = (tmp_path / "run" / "outcomes.parquet").read_bytes()
+    server.reply = lambda request: (500, "application/json", "{}")
+    changed = [make_judged(grader={"kind": "judge", "rubric": "another"})]
+    with pytest.raises(LabelError, match="the tables stay as they were"):
+        run_label(make_config(server.url, judge=True), changed)
+    with pytest.raises(LabelError, match=r"cannot be reached .* every answer is kept"):
+        run_label(make_config("http://127.0.0.1:9/v1", judge=True), changed)
+    assert (tmp_path / "run" / "outcomes.parquet").read_bytes() == before
 
 
 def test_program_scores_stand_where_everything_is_judged(server, prompts, make_config, run_label, tmp_path, lines):

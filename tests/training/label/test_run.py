@@ -1,3 +1,4 @@
+import errno
 import json
 import threading
 import time
@@ -9,7 +10,8 @@ from router.errors import LabelError
 from training.label.budget import BudgetReached, Ledger
 from training.label.client import EndpointUnusable
 from training.label.config import Budget, override
-from training.label.store import JsonlStore
+from training.label.output import WRITTEN, held
+from training.label.store import JsonlStore, write_jsonl
 
 HTML = "<!DOCTYPE html><html><body>Welcome to nginx!</body></html>"
 
@@ -97,14 +99,70 @@ def test_a_higher_token_limit_asks_again_only_for_what_was_cut(server, prompts, 
     assert card["answers"]["big"]["cut_at_token_limit"] == 0
 
 
-def test_an_answer_that_was_cut_at_a_lower_limit_counts_as_missing(server, prompts, make_config, run_label):
+def test_an_answer_that_was_cut_at_a_lower_limit_stays_in_use_until_it_is_replaced(server, prompts, make_config, run_label, tmp_path):
     from dataclasses import replace
 
     config = make_config(server.url)
     server.finish_reason = lambda request: "length"
     run_label(config, prompts)
-    report = run_label(config, [replace(prompts[0], max_tokens=64), *prompts[1:]], stages=("grade",))
-    assert (report.answers, report.answers_wanted) == (10, 12)
+    before = pd.read_parquet(tmp_path / "run" / "outcomes.parquet")
+    longer = [replace(prompts[0], max_tokens=64), *prompts[1:]]
+    report = run_label(config, longer, stages=("grade",))
+    assert (report.answers, report.answers_wanted, report.to_replace) == (12, 12, 2)
+    server.reply = lambda request: (500, "application/json", "{}")
+    report = run_label(config, longer)
+    assert (report.answers, report.failures, report.to_replace) == (12, 2, 2)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "run" / "outcomes.parquet"), before)
+    server.reply = lambda request: None
+    assert run_label(config, longer).to_replace == 0
+
+
+def test_a_run_without_a_usable_answer_is_refused_and_leaves_the_tables(server, prompts, make_config, run_label, tmp_path):
+    from dataclasses import replace
+
+    config = make_config(server.url)
+    with pytest.raises(LabelError, match=r"holds no answer to these prompts .* name the folder of the earlier run"):
+        run_label(config, prompts, stages=("grade",))
+    run_label(config, prompts)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    others = [replace(prompt, messages=({"role": "user", "content": "?"},)) for prompt in prompts]
+    for options in ({"stages": ("grade",)}, {"stages": ("judge", "grade")}):
+        with pytest.raises(LabelError, match="holds no answer to these prompts"):
+            run_label(config, others, **options)
+    with pytest.raises(LabelError, match="the budget does not cover the first request"):
+        run_label(override(config, usd=None, tokens=0, concurrency=None), others)
+    server.reply = lambda request: (500, "application/json", "{}")
+    with pytest.raises(LabelError, match=r"none of 12 requests was answered; the first: .*HTTP 500"):
+        run_label(config, others)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.name != "failures.jsonl"}
+    assert after == before
+
+
+def test_a_money_budget_needs_prices(server, prompts, make_config, run_label, tmp_path):
+    config = override(make_config(server.url), usd=1.0, tokens=None, concurrency=None)
+    with pytest.raises(LabelError, match=r"model 'small' has no price, .* give price_in_per_mtok and price_out_per_mtok"):
+        run_label(config, prompts)
+    assert server.requests == []
+    assert not (tmp_path / "run").exists()
+    assert run_label(config, prompts, only=["big"]).answers == 6
+
+
+def test_a_request_waits_for_those_in_flight_before_the_budget_ends_the_run(server, prompts, make_config, run_label):
+    server.delay_s = 0.02
+    config = override(make_config(server.url, concurrency=4), usd=None, tokens=280, concurrency=None)
+    report = run_label(config, prompts)  # each takes 15 tokens of the about 60 that are reserved for it
+    assert (report.answers, report.budget_reached, report.tokens) == (12, False, 180)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_a_server_that_reports_no_usage_is_charged_at_an_estimate(usage, server, prompts, make_config, run_label):
+    server.answer = lambda request: "a rather long answer " * 5
+    server.reply = lambda request: (200, "application/json", json.dumps({**server.completion(request), "usage": usage}))
+    config = override(make_config(server.url, concurrency=1), usd=None, tokens=200, concurrency=None)
+    report = run_label(config, prompts)
+    assert report.budget_reached
+    assert 0 < report.answers < 5
+    assert report.tokens > 50
 
 
 @pytest.mark.parametrize("tail", [b'{"prompt_id": "n5", "prom', b'{"prompt_id": "n5", "text": "\xe4\xb8'])
@@ -159,10 +217,13 @@ def test_the_money_budget_counts_reservations():
     assert ledger.usd == pytest.approx(0.0002)
 
 
-def test_a_budget_of_zero_asks_nothing(server, prompts, make_config, run_label):
-    report = run_label(override(make_config(server.url), usd=None, tokens=0, concurrency=None), prompts)
-    assert report.budget_reached
-    assert server.requests == []
+def test_a_budget_of_zero_asks_nothing(server, prompts, make_config, run_label, tmp_path):
+    run_label(make_config(server.url), prompts)
+    asked = len(server.requests)
+    config = override(make_config(server.url, run={"seed": 8}), usd=None, tokens=0, concurrency=None)
+    with pytest.raises(LabelError, match="the budget does not cover the first request"):
+        run_label(config, prompts)
+    assert len(server.requests) == asked
 
 
 def test_concurrency_is_bounded(server, prompts, make_config, run_label):
@@ -232,6 +293,99 @@ def test_an_answer_without_choices_is_a_failure(server, prompts, make_config, ru
     empty = (200, "application/json", '{"object": "chat.completion", "choices": []}')
     server.reply = lambda request: empty if "+ 1?" in request["messages"][-1]["content"] else None
     assert run_label(make_config(server.url), prompts[:2]).failures == 2
+
+
+def odd(message=None, **changes):
+    choice = {"index": 0, "message": {"role": "assistant", "content": "42", **(message or {})}, "finish_reason": "stop"}
+    return json.dumps({"id": "x", "object": "chat.completion", "model": "m", "choices": [choice], **changes})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (odd(usage={"prompt_tokens": "10", "completion_tokens": 5}), "reports usage that is no whole number of prompt_tokens"),
+        (odd(usage={"prompt_tokens": 10, "completion_tokens": -5}), "no whole number of completion_tokens"),
+        (odd(usage="much"), "no whole number of prompt_tokens"),
+        (odd({"content": None}), "neither text nor tool calls"),
+        (odd({"content": 42}), "neither text nor tool calls"),
+        (odd({"content": [{"type": "image_url", "image_url": {}}]}), "neither text nor tool calls"),
+        (odd({"content": [{"type": "text", "text": None}]}), "neither text nor tool calls"),
+        (odd({"tool_calls": {"name": "f"}}), "neither text nor tool calls"),
+        (odd({"tool_calls": [{"function": {"name": None}}]}), "neither text nor tool calls"),
+        (odd({"tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}), "neither text nor tool calls"),
+        (odd({"tool_calls": [{"function": "f"}]}), "neither text nor tool calls"),
+        (odd(choices={"0": "x"}), "without choices"),
+        (odd(choices=["x"]), "without choices"),
+        (odd(choices=[{"message": "x"}]), "without choices"),
+        (odd(choices=3), "without choices"),
+        ("[]", "without choices"),
+        ('"\\ud83d"', "without choices"),
+    ],
+)
+def test_an_odd_reply_is_a_failure(body, message, server, prompts, make_config, run_label, tmp_path, lines):
+    server.reply = lambda request: (200, "application/json", body) if "+ 1?" in request["messages"][-1]["content"] else None
+    report = run_label(make_config(server.url), prompts[:2])
+    assert (report.answers, report.failures) == (2, 2)
+    assert message in lines(tmp_path / "run" / "failures.jsonl")[0]["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (odd({"content": [{"type": "text", "text": "4"}, {"text": "2"}]}), "42"),
+        (odd({"content": "42 \ud83d"}), "42 \ufffd"),
+        (odd({"content": None}).replace('"stop"', '"length"'), ""),
+    ],
+)
+def test_an_unusual_reply_with_text_is_read(body, text, server, prompts, make_config, run_label, tmp_path, lines):
+    server.reply = lambda request: (200, "application/json", body)
+    assert run_label(make_config(server.url), prompts[:1]).failures == 0
+    assert [record["text"] for record in lines(tmp_path / "run" / "answers.jsonl")] == [text, text]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": ["4"]},
+        {"finish_reason": None},
+        {"prompt_tokens": "10"},
+        {"cost_usd": float("nan")},
+        {"tool_calls": [{}]},
+        {"model": 3},
+        {"at": 1},
+    ],
+)
+def test_a_stored_answer_with_a_wrong_field_is_named(change, server, prompts, make_config, run_label, tmp_path, lines):
+    config = make_config(server.url)
+    run_label(config, prompts)
+    path = tmp_path / "run" / "answers.jsonl"
+    records = lines(path)
+    records[2] |= change
+    path.write_text("\n".join(json.dumps(record) for record in records))
+    with pytest.raises(LabelError, match=rf"answers\.jsonl:3 is damaged \('{next(iter(change))}' is .*delete that line"):
+        run_label(config, prompts, stages=("grade",))
+    path.write_text("5\n")
+    with pytest.raises(LabelError, match=r"answers\.jsonl:1 is damaged \(not a JSON object\); delete that line"):
+        run_label(config, prompts, stages=("grade",))
+
+
+def test_a_stored_verdict_with_a_wrong_field_is_named(server, prompts, make_config, run_label, tmp_path):
+    (tmp_path / "run").mkdir()
+    record = dict.fromkeys(("prompt_id", "pair_hash", "first", "second", "judge"), "x") | {"first_scores": {"clarity": 2}}
+    (tmp_path / "run" / "judgements.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(LabelError, match=r"judgements\.jsonl:1 is damaged \('first_scores'"):
+        run_label(make_config(server.url), prompts)
+
+
+@pytest.mark.parametrize("line", [b"[]", b"3", b'{"key": "x"}', b"{", b"\xff", b'{"key": ["x"]}'])
+def test_a_damaged_score_is_graded_anew(line, server, prompts, make_config, run_label, tmp_path):
+    config = make_config(server.url)
+    run_label(config, prompts)
+    path = tmp_path / "run" / "scores.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(line + b"\n" + before.partition(b"\n")[2])
+    run_label(config, prompts, stages=("grade",))
+    assert path.read_bytes() == before
 
 
 def test_answers_before_an_interruption_are_kept(server, prompts, make_config, run_label, tmp_path, lines):
@@ -334,3 +488,54 @@ def test_nothing_half_written_stays_behind(server, prompts, make_config, run_lab
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {"answers.jsonl", "scores.jsonl", "prompts.parquet", "outcomes.parquet", "deltas.parquet", "run.json"}
     assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_folder_in_the_place_of_a_file_is_named_before_anything_is_asked(name, server, prompts, make_config, run_label, tmp_path):
+    (tmp_path / "run" / name).mkdir(parents=True)
+    with pytest.raises(LabelError, match=rf"{name} is not a file, and a file is written there"):
+        run_label(make_config(server.url), prompts)
+    assert server.requests == []
+
+
+def test_a_failed_first_run_leaves_no_folder(prompts, make_config, run_label, tmp_path):
+    with pytest.raises(EndpointUnusable):
+        run_label(make_config("http://127.0.0.1:9/v1"), prompts, tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(LabelError):
+        run_label(make_config("http://127.0.0.1:9/v1"), prompts, tmp_path / "mine", stages=("grade",))
+    assert (tmp_path / "mine").exists()
+
+
+def test_a_second_run_into_a_folder_is_refused_while_the_first_goes_on(server, prompts, make_config, run_label, tmp_path):
+    with held(tmp_path / "run"):
+        (tmp_path / "run" / "answers.jsonl").write_bytes(b'{"half')
+        with pytest.raises(LabelError, match=r"another run is writing to .*run: wait until it ends"):
+            run_label(make_config(server.url), prompts)
+        assert (tmp_path / "run" / "answers.jsonl").read_bytes() == b'{"half'
+    assert run_label(make_config(server.url), prompts).answers == 12
+
+
+def test_half_an_emoji_goes_through_a_whole_run(server, make_prompts, make_config, run_label, tmp_path):
+    server.answer = lambda request: "42 \ud83d"
+    rows = [
+        {"prompt_id": "a", "messages": "half \ud83d", "grader": {"kind": "exact", "answers": ["42 \ufffd"]}},
+        {"prompt_id": "b", "messages": "half \ud83d", "reference": "\ud83d"},
+    ]
+    with pytest.raises(LabelError, match="gave no scores"):
+        run_label(make_config(server.url, judge=True), make_prompts(*rows))
+    assert {request["messages"][0]["content"] for request in server.requests if request["model"] != "referee"} == {"half \ufffd"}
+    outcomes = pd.read_parquet(tmp_path / "run" / "outcomes.parquet")
+    assert set(outcomes[outcomes.score_kind == "correctness"].score) == {1.0}
+
+
+def test_a_full_disk_names_the_file(tmp_path, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match=r"No space left.*a\.jsonl"):
+        JsonlStore(tmp_path / "a.jsonl", ("k",)).append({"k": "1"})
+    with pytest.raises(OSError, match=r"No space left.*'[^']*/b\.jsonl'"):
+        write_jsonl(tmp_path / "b.jsonl", [])
