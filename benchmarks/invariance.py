@@ -41,11 +41,12 @@ def main() -> None:
     pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
     router, _ = load_router(arguments.router, pool)
     need = predict_pair(router.route, conversations, "weak", "strong", artifact.default_threshold).need
-    letters = [script_statistics(classify_text(conversation).words).latin_letters for conversation in conversations]
+    statistics = [script_statistics(classify_text(conversation).words) for conversation in conversations]
+    letters, digits = [s.latin_letters for s in statistics], [s.count("digit") for s in statistics]
     english = need[(prompts["language"] == "en").to_numpy()]
     shares = {f"{share:.0%}": float(np.quantile(english, 1 - share)) for share in (0.2, 0.35, 0.65, 0.8)}
     points = {"tau": artifact.default_threshold, **shares}
-    result = language_agreement(need, letters, prompts["group"].tolist(), prompts["language"].tolist(), points)
+    result = language_agreement(need, letters, prompts["group"].tolist(), prompts["language"].tolist(), points, digits=digits)
     with pd.option_context("display.width", 200, "display.max_rows", None, "display.float_format", "{:.3f}".format):
         print(result.languages.to_string(index=False))
         print(f"\n{len(english)} meanings in {len(result.languages)} languages beside English, tau {artifact.default_threshold:.3f};")

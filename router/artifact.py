@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from router.basis import HatBasis
 from router.catalog import Bands
 from router.confidence import ResidualSample
 from router.encoder import EncoderSpec
@@ -57,6 +58,8 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
     }
     predictor = artifact.predictor
     _check_shapes(artifact)
+    if predictor.basis is not None:
+        arrays |= {"basis/low": predictor.basis.low, "basis/high": predictor.basis.high, "basis/knots": np.array(predictor.basis.knots)}
     for name, head, calibration in zip(predictor.capabilities, predictor.heads, predictor.calibrations, strict=True):
         arrays |= {f"head/{name}/{key}": array for key, array in head.to_arrays().items()}
         arrays |= {f"calibration/{name}/x": calibration.x, f"calibration/{name}/y": calibration.y}
@@ -105,12 +108,13 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
     if tuple(manifest["features"]) != FEATURE_NAMES:
         raise ArtifactError("the artefact was trained on other features than this version extracts: train it again")
     names = tuple(str(name) for name in manifest["capabilities"])
-    dimension = encoder.dimension + len(FEATURE_NAMES)
+    basis = _basis(arrays, encoder.dimension)
+    dimension = encoder.dimension + len(FEATURE_NAMES) + (basis.dimension if basis else 0)
     heads = tuple(head_from_arrays(_below(arrays, f"head/{name}/"), dimension) for name in names)
     calibrations = tuple(Calibration(_f64(arrays[f"calibration/{name}/x"]), _f64(arrays[f"calibration/{name}/y"])) for name in names)
     artifact = RouterArtifact(
         encoder=encoder,
-        predictor=RequirementsPredictor(names, heads, calibrations),
+        predictor=RequirementsPredictor(names, heads, calibrations, basis),
         bands=Bands(_f64(arrays["bands.low"]), _f64(arrays["bands.high"])),
         residuals=ResidualSample(_f64(arrays["residuals.edges"]), _f64(arrays["residuals.values"])),
         budget=TextBudget(**{name: int(value) for name, value in manifest["budget"].items()}),
@@ -120,6 +124,15 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
     )
     _check_shapes(artifact)
     return artifact
+
+
+def _basis(arrays: Mapping[str, NDArray[np.generic]], first: int) -> HatBasis | None:
+    if "basis/low" not in arrays:
+        return None
+    basis = HatBasis(first, _f64(arrays["basis/low"]), _f64(arrays["basis/high"]), int(arrays["basis/knots"]))
+    if basis.low.size != len(FEATURE_NAMES):
+        raise ArtifactError(f"a basis over {basis.low.size} columns does not fit the {len(FEATURE_NAMES)} that are extracted")
+    return basis
 
 
 def _check_shapes(artifact: RouterArtifact) -> None:

@@ -17,6 +17,7 @@ from router.text import TextBudget, classify_text
 from router.types import Conversation
 from training.outcomes import load_outcomes, match_prompts, pool_scores
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
+from training.parallel import Translations, load_translations
 from training.prompts import load_prompts, to_conversations
 from training.recipe import Pair, Recipe
 from training.targets import TargetMapping, capability_weights, pair_need, pool_need, requirement_targets
@@ -33,14 +34,16 @@ class TrainingRows:
     conversations: list[Conversation]
     targets: Array
     exercised: Array
+    translations: Translations | None = None
 
     def of(self, index: NDArray[np.intp]) -> TrainingRows:
-        """Some of the rows."""
+        """Some of the rows; the translations stay."""
         return TrainingRows(
             self.rows.iloc[index].reset_index(drop=True),
             [self.conversations[i] for i in index],
             self.targets[index],
             self.exercised[index],
+            self.translations,
         )
 
     @property
@@ -65,13 +68,13 @@ def load_tables(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return both, together
 
 
-def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> TrainingRows:
-    """Rows of all pairs of the recipe with their targets.
+def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe, folders: Sequence[Path] = ()) -> TrainingRows:
+    """Rows of all pairs of the recipe with their targets, and its parallel texts, whose files lie in ``folders``.
 
     Raises
     ------
     InvalidInput
-        If a pair has no rows, or there is only one class of need to learn from.
+        If a pair has no rows, there is only one class of need to learn from, or a parallel text is missing.
     """
     parts = [_pair_part(prompts, outcomes, pair, recipe.targets).assign(pair=number) for number, pair in enumerate(recipe.pairs)]
     rows = pd.concat(parts, ignore_index=True)
@@ -86,7 +89,9 @@ def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> T
     targets = requirement_targets(need, exercised)
     conversations = to_conversations(rows)
     pool, priced = pair_catalog(None, "weak", "strong", recipe.capabilities)
-    return TrainingRows(with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS), conversations, targets, exercised)
+    translations = load_translations(recipe.parallel, prompts, folders, recipe.budget, recipe.seed)
+    rows = with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS)
+    return TrainingRows(rows, conversations, targets, exercised, translations)
 
 
 def _pair_part(prompts: pd.DataFrame, outcomes: pd.DataFrame, pair: Pair, mapping: TargetMapping) -> pd.DataFrame:

@@ -41,6 +41,8 @@ class EvaluationPlan:
         List prices of the weak and the strong model; None takes the catalog's.
     threshold
         tau of the choice metrics; None takes the router's own.
+    folders
+        Where the recipe's files of parallel text lie.
     """
 
     prompts: pd.DataFrame
@@ -50,6 +52,7 @@ class EvaluationPlan:
     prices: tuple[Prices, Prices] | None = None
     threshold: float | None = None
     options: EvaluationOptions = field(default_factory=EvaluationOptions)
+    folders: tuple[Path, ...] = ()
 
     @property
     def names(self) -> tuple[str, str]:
@@ -134,7 +137,7 @@ def evaluate_cross_validated(
     if plan.threshold is not None:
         raise InvalidInput("--threshold does not go with --cv: each fold chooses its own on its training rows")
     recipe = plan.recipe.with_encoder(encoder, prefix)
-    training = assemble(plan.prompts, plan.outcomes, recipe)
+    training = assemble(plan.prompts, plan.outcomes, recipe, plan.folders)
     rows, basis = plan.priced(training.rows, recipe.capabilities)
     require_two_classes(rows, *plan.names)
     about: dict[str, Any] = dict(zip(("weak", "strong"), plan.names, strict=True))

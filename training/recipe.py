@@ -48,6 +48,28 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class ParallelText:
+    """Texts that say the same in several languages. No answers are needed; they teach what should not matter.
+
+    Parameters
+    ----------
+    sources
+        Sources of the prompt tables whose groups hold translations.
+    file
+        A Parquet file in a data folder with the columns ``group`` (equal means equal meaning), ``language``, ``text`` and maybe ``source``.
+    meanings
+        Groups taken of each source, drawn at random where there are more.
+    licence
+        Why an artefact may be trained on it.
+    """
+
+    sources: tuple[str, ...] = ()
+    file: str = ""
+    meanings: int = 200
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Everything that decides what a training run makes of its tables.
 
@@ -55,6 +77,7 @@ class Recipe:
     """
 
     pairs: tuple[Pair, ...]
+    parallel: tuple[ParallelText, ...] = ()
     title: str = ""
     capabilities: tuple[str, ...] = CAPABILITIES
     encoder: str = "fast"
@@ -82,6 +105,9 @@ class Recipe:
         return self.pairs[0].strong[0] if len(self.pairs) == 1 else f"strong of {len(self.pairs)} pairs"
 
 
+_FIELDS: Final = frozenset(
+    {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "seed", "pair", "parallel"}
+)
 _HEADS: Final = frozenset(
     {
         "kind",
@@ -92,7 +118,11 @@ _HEADS: Final = frozenset(
         "min_child_samples",
         "feature_fraction",
         "reg_lambda",
+        "noise",
+        "noisy_copies",
+        "knots",
         "C",
+        "consistency",
         "calibration_folds",
         "band_percentiles",
     }
@@ -151,7 +181,7 @@ def recipe_of(
 
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     """Check a recipe as parsed from TOML; see :func:`read_recipe`."""
-    _known(where, raw, {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
+    _known(where, raw, _FIELDS)
     pairs = raw.get("pair")
     if not isinstance(pairs, list) or not pairs:
         raise InvalidInput(f"{where} has no [[pair]]: at least one weak and strong model is needed")
@@ -162,6 +192,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     goal = _number(where, "quality_goal", raw.get("quality_goal", 0.98), 1.0)
     return Recipe(
         pairs=tuple(_pair(f"{where}: pair {i + 1}", pair) for i, pair in enumerate(pairs)),
+        parallel=tuple(_parallel(f"{where}: parallel {i + 1}", texts) for i, texts in enumerate(_tables(where, raw, "parallel"))),
         title=str(raw.get("title", "")),
         capabilities=tuple(_names(where, "capabilities", raw.get("capabilities", list(CAPABILITIES)))),
         encoder=_text(where, "encoder", raw.get("encoder", "fast")),
@@ -188,6 +219,25 @@ def _pair(where: str, raw: Mapping[str, Any]) -> Pair:
         weight=_number(where, "weight", raw.get("weight", 1.0), 1e6),
         licence=str(raw.get("licence", "")),
     )
+
+
+def _parallel(where: str, raw: Mapping[str, Any]) -> ParallelText:
+    _known(where, raw, set(ParallelText.__dataclass_fields__))
+    sources = tuple(_names(where, "sources", raw.get("sources", []), empty=True))
+    file = _text(where, "file", raw.get("file", ""))
+    if bool(sources) == bool(file):
+        raise InvalidInput(f"{where} needs either sources, whose groups are translations, or a file")
+    meanings = int(_number(where, "meanings", raw.get("meanings", 200), 1e6))
+    if meanings < 2:
+        raise InvalidInput(f"{where}: meanings is {meanings}: at least 2 were expected")
+    return ParallelText(sources, file, meanings, str(raw.get("licence", "")))
+
+
+def _tables(where: str, raw: Mapping[str, Any], key: str) -> list[Any]:
+    found = raw.get(key, [])
+    if not isinstance(found, list):
+        raise InvalidInput(f"{where}: {key} is a {type(found).__name__}: tables [[{key}]] were expected")
+    return found
 
 
 def _names(where: str, key: str, value: object, *, empty: bool = False) -> Sequence[str]:

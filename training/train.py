@@ -21,6 +21,7 @@ from router.files.artifacts import language_identifier
 from router.route import Router
 from router.selection import RoutingPolicy, shortfalls
 from training.assemble import TrainingRows, inputs_of
+from training.consistency import ParallelRows
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate_predictions
 from training.fit import RequirementsEstimator
 from training.pairs import pair_catalog
@@ -42,12 +43,22 @@ class TrainedRouter:
     held_out: EvaluationResult
 
 
-def fit_estimator(inputs: Array, training: TrainingRows, recipe: Recipe) -> RequirementsEstimator:
-    """The estimator of a recipe, fitted on its rows."""
+def parallel_inputs(encoder: TextEncoder, training: TrainingRows, recipe: Recipe) -> ParallelRows | None:
+    """Inputs of the recipe's translations, in their order; None if it has none."""
+    texts = training.translations
+    if texts is None:
+        return None
+    return ParallelRows(inputs_of(encoder, texts.conversations, recipe.budget), texts.meaning, texts.source)
+
+
+def fit_estimator(inputs: Array, training: TrainingRows, recipe: Recipe, parallel: ParallelRows | None = None) -> RequirementsEstimator:
+    """The estimator of a recipe, fitted on its rows and held to answer alike on its translations."""
     n_embedding = inputs.shape[1] - len(FEATURE_NAMES)
     estimator = RequirementsEstimator(capabilities=recipe.capabilities, n_embedding=n_embedding, random_state=recipe.seed, **recipe.heads)
     weight = training.rows["row_weight"].to_numpy(dtype=float)
-    return estimator.fit(inputs, training.targets, groups=training.groups, sample_weight=weight, exercised=training.exercised)
+    return estimator.fit(
+        inputs, training.targets, groups=training.groups, sample_weight=weight, exercised=training.exercised, parallel=parallel
+    )
 
 
 def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, say: Say = print) -> TrainedRouter:
@@ -56,7 +67,10 @@ def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, s
     inputs = inputs_of(encoder, training.conversations, recipe.budget)
     kind = recipe.heads.get("kind", RequirementsEstimator().kind)
     say(f"fitting {len(recipe.capabilities)} {kind} heads on {inputs.shape[1]} columns, calibrating on held-out folds")
-    estimator = fit_estimator(inputs, training, recipe)
+    parallel = parallel_inputs(encoder, training, recipe)
+    if parallel is not None:
+        say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
+    estimator = fit_estimator(inputs, training, recipe, parallel)
     need = _weak_shortfall(estimator.held_out_, estimator)
     weak, strong = (training.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
     threshold = threshold_for_quality(need, weak, strong, recipe.quality_goal)
@@ -136,11 +150,13 @@ def cross_validate(
         raise InvalidInput(f"{len(np.unique(groups))} groups cannot fill {folds} folds: use fewer folds or more prompts")
     fold = group_folds(groups, folds, recipe.seed, strata=training.rows["source"].to_numpy())
     inputs = inputs_of(encoder, training.conversations, recipe.budget)
+    parallel = parallel_inputs(encoder, training, recipe)
     routers, thresholds = [], []
     for number in range(folds):
         learn = np.flatnonzero(fold != number)
         part = training.of(learn)
-        estimator = fit_estimator(inputs[learn], part, recipe)
+        seen = _seen(parallel, training, training.rows[fold == number])
+        estimator = fit_estimator(inputs[learn], part, recipe, seen)
         need = _weak_shortfall(estimator.held_out_, estimator)
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
@@ -152,6 +168,13 @@ def cross_validate(
     return evaluate_predictions(
         training.rows.assign(fold=fold, target=training.rows["need"]), predictions, options=options, about=dict(about or {})
     )
+
+
+def _seen(parallel: ParallelRows | None, training: TrainingRows, held_out: pd.DataFrame) -> ParallelRows | None:
+    """The translations of nothing that is held out: not even the text of a test prompt is learned from."""
+    if parallel is None or training.translations is None:
+        return None
+    return parallel.of(training.translations.seen_by(held_out))
 
 
 def _pair_router(artifact: RouterArtifact, encoder: TextEncoder) -> Router:
@@ -188,6 +211,7 @@ def _card(training: TrainingRows, recipe: Recipe) -> dict[str, Any]:
     ]
     return {
         "title": recipe.title,
+        "parallel": _parallel_card(training, recipe),
         "created": datetime.now(UTC).strftime("%Y-%m-%d"),
         "prompts": len(rows),
         "sources": sources,
@@ -198,6 +222,24 @@ def _card(training: TrainingRows, recipe: Recipe) -> dict[str, Any]:
         "seed": recipe.seed,
         "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
     }
+
+
+def _parallel_card(training: TrainingRows, recipe: Recipe) -> list[dict[str, Any]]:
+    texts = training.translations
+    if texts is None:
+        return []
+    licence = {name: entry.licence for entry in recipe.parallel for name in entry.sources or (entry.file,)}
+    table = pd.DataFrame({"source": texts.source, "meaning": texts.meaning, "language": texts.language})
+    return [
+        {
+            "source": str(source),
+            "texts": len(part),
+            "meanings": int(part["meaning"].nunique()),
+            "languages": int(part["language"].nunique()),
+            "licence": licence.get(str(source), "; ".join(entry.licence for entry in recipe.parallel if entry.file)),
+        }
+        for source, part in table.groupby("source", sort=True)
+    ]
 
 
 def _version(package: str) -> str:

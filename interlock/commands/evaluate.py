@@ -73,6 +73,7 @@ def evaluate(
         prices=run.parse_prices(weak_prices, strong_prices),
         threshold=threshold,
         options=EvaluationOptions(margin=margin, n_bootstrap=bootstrap, seed=seed, min_rows=min_rows),
+        folders=tuple(data or ([prompts.parent] if prompts else [])),
     )
     if cv is not None:
         result = run.evaluate_cross_validated(plan, cv, encoder=encoder, prefix=encoder_prefix, threads=threads, say=typer.echo)

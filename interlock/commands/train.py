@@ -47,7 +47,7 @@ def train(
     check_artifact_output(output)
     plan = recipe_of(recipe, data, _listed(weak), _listed(strong), _listed(score_kind)).with_encoder(encoder, encoder_prefix)
     text_encoder = CachedEncoder(load_encoder(plan.encoder, threads, prefix=plan.encoder_prefix), progress=True)
-    training = assemble(*load_tables(data), plan)
+    training = assemble(*load_tables(data), plan, data)
     typer.echo(
         f"{len(training.rows)} prompts of {training.rows['source'].nunique()} sources in {training.rows['family'].nunique()} families, "
         f"{len(set(training.groups))} groups, mean need {training.rows['need'].mean():.3f}"
