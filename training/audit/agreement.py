@@ -1,4 +1,4 @@
-"""Does the judge agree with programs, with other judges, and is it even-handed with its own answers?"""
+"""Whether the judge agrees with programs and with other judges, and is even-handed with its own answers."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def check_output(folder: Path) -> None:
 
 
 def results_mapping(result: AuditResult) -> dict[str, Any]:
-    """The result as JSON data; a missing number is null and has its reason beside it. Long tables (pairs of prompts) are in the CSV only."""
+    """The result as JSON data; a missing number is null and has its reason beside it. Long tables are in the CSV files only."""
     return {
         "format": RESULTS_FORMAT,
         "about": _plain(result.about),

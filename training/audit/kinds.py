@@ -1,4 +1,4 @@
-"""Several kinds of score for the same answers (judges, metrics): do they agree, and does a judge favour the model it is?"""
+"""Several kinds of score for the same answers (judges, metrics): whether they agree, and whether a judge favours the model it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
 from training.audit.labels import Labels
@@ -19,6 +18,7 @@ PAIRWISE: Final = ("kinds_spearman", "kinds_within_prompt", "kinds_interaction")
 ALPHAS: Final = ("kinds_alpha", "judges_alpha")
 OWN_DIMENSIONS: Final = frozenset((*DIMENSIONS, "quality"))
 """What a labelling run writes: parts of one judgement, which are no second opinion on each other."""
+_PLACE: Final = ("prompt_id", "model", "source", "family", "split_group")
 _JUDGE: Final = "judge"
 _SHORTEST_NAME: Final = 5
 Say = Callable[[str], None]
@@ -37,7 +37,7 @@ def check_kinds(labels: Labels, options: AuditOptions, say: Say = print) -> Find
     for source in sources:
         say(f"comparing {several[source]} kinds of score of {source}")
         wide = kind_table(rated[rated["source"] == source])
-        kinds = [str(name) for name in wide.columns if name not in ("model", "prompt_id", "source", "family", "split_group")]
+        kinds = [str(name) for name in wide.columns if name not in _PLACE]
         ranked.append(_ranks(wide, kinds))
         judges = [kind for kind in kinds if kind.startswith(_JUDGE)]
         if len(judges) > 1:
@@ -46,7 +46,7 @@ def check_kinds(labels: Labels, options: AuditOptions, say: Say = print) -> Find
             _pair(found, wide, one, other, options)
         _self_preference(found, wide, kinds, options)
     together = pd.concat(ranked, ignore_index=True)
-    columns = sorted(set(together.columns) - {"model", "prompt_id", "source", "family", "split_group"})
+    columns = sorted(set(together.columns) - set(_PLACE))
     found.rows += _alpha(together[together[columns].notna().sum(axis=1) > 1], columns, "kinds_alpha", options)
     if "judges_alpha" not in {row["measure"] for row in found.rows}:
         found.absent(("judges_alpha",), "no source has two kinds of score named judge_...")
@@ -55,7 +55,9 @@ def check_kinds(labels: Labels, options: AuditOptions, say: Say = print) -> Find
 
 def kind_table(outcomes: pd.DataFrame) -> pd.DataFrame:
     """One row a (prompt, model) of one source, one column a kind of score, NaN where there is none."""
-    wide = outcomes.pivot(index=["prompt_id", "model", "source", "family", "split_group"], columns="score_kind", values="score")
+    kinds = outcomes["score_kind"]
+    named = outcomes.assign(score_kind=kinds.where(~kinds.isin([*_PLACE, "self"]), kinds + " (score)"))
+    wide = named.pivot(index=list(_PLACE), columns="score_kind", values="score")
     return wide.rename_axis(columns=None).reset_index()
 
 
@@ -83,7 +85,7 @@ def _pair(found: Findings, wide: pd.DataFrame, one: str, other: str, options: Au
         within = [v - v.groupby(part["prompt_id"]).transform("mean") for v in (x, y)]
         beyond = [v - v.groupby(part["model"]).transform("mean") for v in within]
         pairs = {"kinds_spearman": [x.rank(), y.rank()], "kinds_within_prompt": within, "kinds_interaction": beyond}
-        found = {name: correlation_statistic(*columns, groups) for name, columns in pairs.items()}
+        found = {name: correlation_statistic(first, second, groups) for name, (first, second) in pairs.items()}
         if part["model"].nunique() < 2:
             alone = "only one model is scored by both"
             found |= {name: replace(found[name], undefined=alone) for name in ("kinds_within_prompt", "kinds_interaction")}

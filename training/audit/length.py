@@ -1,4 +1,4 @@
-"""Does the judge prefer longer answers, and does it do so where they are no better?"""
+"""Whether the judge prefers longer answers, and whether it does so where they are no better."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_length(labels: Labels, options: AuditOptions) -> Findings:
         found.rows += by_slice(mine, _judged, options, subject=name)
         both = mine.dropna(subset=["checked"])
         if both.empty:
-            found.absent(("length_slope_controlled",), "no judged pair of answers was also checked by a program")
+            found.absent(("length_slope_controlled",), "no judged pair of answers was also checked by a program", name)
         else:
             found.rows += by_slice(both, _controlled, options, subject=name)
         bins.append(length_bins(mine).assign(judge=name))
@@ -98,7 +98,7 @@ def _with_lengths(pairs: pd.DataFrame, labels: Labels) -> pd.DataFrame:
 
 
 def _model_intercepts(part: pd.DataFrame) -> NDArray[np.float64]:
-    return pd.get_dummies(part["one"] + "\n" + part["other"]).to_numpy(dtype=float)
+    return np.asarray(pd.get_dummies(part["one"] + "\n" + part["other"]), dtype=float)
 
 
 def _slope(part: pd.DataFrame, column: str, groups: Groups) -> Quantity:

@@ -32,8 +32,8 @@ class Measure:
     share
         Whether it is a share of rows, shown in per cent.
     better
-        Where a bare number in ``audit.toml`` sets the limit: ``high`` at least, ``low`` at most, ``near`` as far as that on either side of 0,
-        ``between`` at both ends, which have to be named.
+        What a bare number in ``audit.toml`` limits: ``high`` at least, ``low`` at most, ``near`` as far as that on either side of 0;
+        ``between`` has two ends, which have to be named.
     default
         Limit that is only warned about where the user sets none.
     """
@@ -67,7 +67,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "swap_kappa": Measure(
         "judge",
         "kappa of the two orders",
-        "Cohen's kappa between the verdicts of the two orders (one better, tie, other better): 0 is what the mix of verdicts gives by chance.",
+        "Cohen's kappa between the verdicts of the two orders (one better, tie, other better): 0 is what the "
+        "mix of verdicts gives by chance.",
         share=False,
         better="high",
         default=Limit(at_least=0.4),
@@ -75,7 +76,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "first_position": Measure(
         "judge",
         "wins of the first position",
-        "Share of the decided verdicts, on pairs judged in both orders, that prefer the answer read first. Without position bias it is 50 %.",
+        "Share of the decided verdicts, on pairs judged in both orders, that prefer the answer read first. "
+        "Without position bias it is 50 %.",
         better="between",
         default=Limit(0.4, 0.6),
     ),
@@ -101,7 +103,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "halo": Measure(
         "judge",
         "correlation between dimensions",
-        "Mean correlation between the judge's marks for correctness, completeness, instruction following and clarity. Near 1 they are one mark.",
+        "Mean correlation between the judge's marks for correctness, completeness, instruction following and "
+        "clarity. Near 1 they are one mark.",
         share=False,
     ),
     "longer_preferred": Measure(
@@ -151,7 +154,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "self_preference": Measure(
         "agreement",
         "judge favours itself",
-        "Where a judge judges answers of its own model: its share of wins beyond what the checks give it, or, with several kinds of score, its "
+        "Where a judge judges answers of its own model: its share of wins beyond what the checks give it, "
+        "or, with several kinds of score, its "
         "mean percentile among the models beyond what the other kinds give it. 0 is even-handed.",
         share=False,
         better="near",
@@ -167,7 +171,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "kinds_alpha": Measure(
         "agreement",
         "alpha of all kinds of score",
-        "Krippendorff's alpha over (prompt, model) scored in several ways, each kind as its ranks within the source, so that scales do not count: "
+        "Krippendorff's alpha over (prompt, model) scored in several ways, each kind as its ranks within the "
+        "source, so that scales do not count: "
         "1 is full agreement, 0 chance.",
         share=False,
         better="high",
@@ -237,7 +242,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "answers_off_language": Measure(
         "coverage",
         "in another language",
-        "Share of the answers with enough prose to tell (12 letters for the script, 40 for the language) that are in another script than asked, "
+        "Share of the answers with enough prose to tell (12 letters for the script, 40 for the language) "
+        "that are in another script than asked, "
         "or in English where another language was asked. Code, JSON and tool calls are left out.",
         default=Limit(at_most=0.1),
     ),
@@ -256,7 +262,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "undeclared_duplicates": Measure(
         "overlap",
         "near-duplicates not declared",
-        "Share of the prompts with a near-duplicate of another declared group (column group, or the rule of the source): a split by the declared "
+        "Share of the prompts with a near-duplicate of another declared group (column group, or the rule of "
+        "the source): a split by the declared "
         "groups would leak them. Splits made here join them.",
         default=Limit(at_most=0.01),
     ),
@@ -286,7 +293,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "retest_differs": Measure(
         "overlap",
         "same prompt, other score",
-        "Share of (prompt, model, kind of score) that stand twice under an exactly equal prompt and were scored differently: what one toss is worth.",
+        "Share of (prompt, model, kind of score) that stand twice under an exactly equal prompt and were "
+        "scored differently: what one toss is worth.",
     ),
     "adds_value": Measure(
         "labels",
@@ -299,7 +307,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "adds_without_correctness": Measure(
         "labels",
         "of it, not more correct",
-        "Of the prompts on which the strong model adds value in quality, the share on which its answer is no more correct than the weak one's: "
+        "Of the prompts on which the strong model adds value in quality, the share on which its answer is no "
+        "more correct than the weak one's: "
         "form, completeness or clarity make the label.",
         default=Limit(at_most=0.5),
     ),
@@ -309,7 +318,8 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "no_information": Measure(
         "labels",
         "all models alike",
-        "Share of the prompts on which every model has the same score, so that no pair can be told apart. For a source with several kinds of "
+        "Share of the prompts on which every model has the same score, so that no pair can be told apart. "
+        "For a source with several kinds of "
         "score, in all of them.",
         default=Limit(at_most=0.5),
     ),

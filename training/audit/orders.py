@@ -1,4 +1,7 @@
-"""Does the judge say the same when the answers change places? Position swap after Zheng et al. 2023, "Judging LLM-as-a-Judge", section 3.4."""
+"""Whether the judge says the same when the answers change places.
+
+Position swap after Zheng et al. 2023, "Judging LLM-as-a-Judge", section 3.4.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +56,7 @@ def judged_pairs(labels: Labels) -> pd.DataFrame:
 
 def marks(verdicts: pd.DataFrame, side: str) -> NDArray[np.float64]:
     """Marks of one side over the dimensions, shape (n, dimensions)."""
-    return verdicts[[f"{side}_{name}" for name in DIMENSIONS]].to_numpy(dtype=float)
+    return np.asarray(verdicts[[f"{side}_{name}" for name in DIMENSIONS]], dtype=float)
 
 
 def sign(values: pd.Series[float] | NDArray[np.float64]) -> NDArray[np.float64]:
@@ -76,7 +79,7 @@ def check_orders(labels: Labels, options: AuditOptions) -> Findings:
         mine = pairs[pairs["judge"] == judge]
         both = mine.dropna(subset=["ahead", "swapped"])
         if both.empty:
-            found.absent(SWAP_MEASURES, "no pair of answers was judged in both orders")
+            found.absent(SWAP_MEASURES, "no pair of answers was judged in both orders", name)
             found.notes.append(
                 f"judge {name}: all {len(mine)} pairs of answers were judged in one order only, so its position bias is unknown"
             )

@@ -77,7 +77,7 @@ def duplicate_table(labels: Labels) -> pd.DataFrame:
     columns = ["source", "prompt_id", "language", "group"]
     one = prompts[columns].iloc[left].reset_index(drop=True)
     other = prompts[columns].iloc[right].reset_index(drop=True)
-    table = one.join(other, rsuffix="_other")
+    table = pd.concat([one, other.add_suffix("_other")], axis=1)
     table["exact"] = [keys[a] == keys[b] for a, b in zip(left, right, strict=True)]
     table["declared"] = table["group"] == table["group_other"]
     table["crosses_sources"] = table["source"] != table["source_other"]

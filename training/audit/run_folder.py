@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from training.label.prompts import load_prompts as load_label_prompts
 from training.label.records import wrong_in_answer, wrong_in_judgement, wrong_in_score
 
 Record = dict[str, Any]
+SCORE_COLUMNS: Final = ("prompt_id", "model", "dimension", "score", "by", "detail")
 
 
 def read_run(folder: Path, prompts: pd.DataFrame) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def read_run(folder: Path, prompts: pd.DataFrame) -> dict[str, Any]:
     return {
         "answers": None if kept is None else _placed(_answers_table(kept), place, "answers", notes),
         "verdicts": None if verdicts is None else _placed(_verdicts_table(verdicts), place, "verdicts", notes),
-        "scores": None if scores is None else _placed(_table(scores, ["prompt_id", "model", "dimension", "score", "by", "detail"]), place, "scores", notes),
+        "scores": None if scores is None else _placed(pd.DataFrame(scores, columns=list(SCORE_COLUMNS)), place, "scores", notes),
         "notes": tuple(notes),
     }  # fmt: skip
 
@@ -49,7 +50,7 @@ def _latest(records: list[Record], key: tuple[str, ...]) -> list[Record]:
 
 
 def _standing(folder: Path, verdicts: list[Record], answers: list[Record] | None, notes: list[str]) -> list[Record]:
-    """The verdicts on answers as they stand now; a verdict on a replaced answer, or under an earlier rubric, says nothing about the label."""
+    """The verdicts on answers as they stand now; one on a replaced answer, or under an earlier rubric, says nothing of the label."""
     if answers is None:
         return verdicts
     try:
@@ -83,10 +84,6 @@ def _placed(table: pd.DataFrame, place: pd.DataFrame, what: str, notes: list[str
     return found
 
 
-def _table(records: list[Record], columns: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(records, columns=columns)
-
-
 def _answers_table(records: list[Record]) -> pd.DataFrame:
     """One row an answer; ``characters`` counts the text and the arguments of tool calls."""
     rows = []
@@ -105,7 +102,7 @@ def _verdicts_table(records: list[Record]) -> pd.DataFrame:
         rows.append({name: record[name] for name in ("prompt_id", "first", "second", "judge")} | marks)
     columns = ["prompt_id", "first", "second", "judge", *(f"{side}_{name}" for side in ("first", "second") for name in DIMENSIONS)]
     table = pd.DataFrame(rows, columns=columns)
-    short = table["judge"].str.partition("#")[0]
+    short = pd.Series([name.partition("#")[0] for name in table["judge"]], index=table.index, dtype=object)
     # The digest behind the name stays only where one judge was asked under several settings.
     ambiguous = table.groupby(short)["judge"].transform("nunique") > 1
     return table.assign(judge=table["judge"].where(ambiguous, short))

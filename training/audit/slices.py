@@ -1,4 +1,4 @@
-"""From rows of labels to figures: every measure overall, for each language family and for each source, with its interval or the reason why not."""
+"""From rows of labels to figures: overall, by language family and by source, each with its interval or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from router.errors import InvalidInput
 from training.audit.measures import MEASURES
-from training.bootstrap import MIN_ROWS, Statistic, estimate, group_index
+from training.bootstrap import MIN_ROWS, Estimate, Statistic, estimate, group_index
 from training.metrics import mean_statistic
 
 Groups = NDArray[np.intp]
@@ -80,9 +80,9 @@ class Findings:
         self.tables |= other.tables
         self.notes += other.notes
 
-    def absent(self, measures: Iterable[str], why: str) -> None:
+    def absent(self, measures: Iterable[str], why: str, subject: str = "") -> None:
         """Say of measures that they cannot be had from these labels."""
-        self.rows += [_row(name, "", "all", ALL, n=0, n_groups=0, note=f"not measurable: {why}") for name in measures]
+        self.rows += [_row(name, subject, "all", ALL, n=0, n_groups=0, note=f"not measurable: {why}") for name in measures]
 
 
 def share(hit: ArrayLike, groups: Groups) -> Quantity:
@@ -114,9 +114,21 @@ def by_slice(
             groups, n_bootstrap=options.n_bootstrap, seed=options.seed, min_rows=options.min_rows,
         )  # fmt: skip
         for measure, e in estimates.items():
-            known = {"value": e.value, "low": e.low, "high": e.high, "hits": found[measure].hits}
+            low, high = _interval(e, found[measure].hits)
+            known = {"value": e.value, "low": low, "high": high, "hits": found[measure].hits}
             rows.append(_row(measure, subject, kind, name, n=e.n, n_groups=e.n_groups, note=e.note, **known))
     return rows
+
+
+def _interval(e: Estimate, hits: int | None) -> tuple[float | None, float | None]:
+    """The interval of an estimate. Where none or all of the rows count, every resample says the same: the exact one stands in.
+
+    Clopper and Pearson 1934, with a split group as one trial, since its rows stand or fall together.
+    """
+    if hits not in (0, e.n) or e.value is None or e.low is None or e.n_groups < 2:
+        return e.low, e.high
+    unseen = 1 - 0.025 ** (1 / e.n_groups)
+    return (0.0, unseen) if hits == 0 else (1 - unseen, 1.0)
 
 
 def slices(frame: pd.DataFrame, kinds: Sequence[str] = SLICES) -> Iterator[tuple[str, str, pd.DataFrame]]:

@@ -90,8 +90,8 @@ def _first_coefficient(gram: Array, moments: Array) -> Array:
 def alpha_statistic(ratings: Array, groups: Groups) -> Statistic:
     """Krippendorff's alpha for interval data of ratings, shape (units, raters), NaN where a rater is silent.
 
-    ``alpha = 1 - D_o / D_e`` (Krippendorff, Content analysis, 2004, chapter 11). Units with one rating say nothing and are left out. With squared
-    differences both disagreements are sums: within a unit of m ratings v the pairs add ``2 (m sum(v^2) - sum(v)^2) / (m - 1)``.
+    ``alpha = 1 - D_o / D_e`` (Krippendorff, Content analysis, 2004, chapter 11). Units with one rating say nothing and are left out. With
+    squared differences both disagreements are sums: the pairs of a unit of m ratings v add ``2 (m sum(v^2) - sum(v)^2) / (m - 1)``.
     """
     present = np.isfinite(ratings)
     m = present.sum(axis=1)

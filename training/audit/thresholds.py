@@ -105,8 +105,8 @@ def _is_number(value: Any) -> bool:
 def judge_thresholds(estimates: pd.DataFrame, thresholds: Thresholds | None) -> list[dict[str, Any]]:
     """Verdict of every limit on every figure it applies to, those that need a look first.
 
-    The user's limits pass or fail; where a measure has none overall, its default limit passes or warns. A limit nothing could be measured for is
-    ``not measurable``; ``fails`` says whether the audit fails by the row.
+    The user's limits pass or fail; where a measure has none overall, its default limit passes or warns. A limit that nothing could be
+    measured for is ``not measurable``; ``fails`` says whether the audit fails by the row.
     """
     given = thresholds or Thresholds()
     rows: list[dict[str, Any]] = []
@@ -128,7 +128,7 @@ def _judged(estimates: pd.DataFrame, scope: str, name: str, limit: Limit, origin
     measured = bool(found["value"].notna().any())
     rows = [_verdict(row, scope, limit, origin) for row in found.to_dict("records")]
     if not rows:
-        note = "not measurable: it is not taken here" if scope != "overall" else "not measurable: there is nothing to take it from"
+        note = f"not measurable: it is not taken by {scope}" if scope != "overall" else "not measurable: there is nothing to take it from"
         rows = [_verdict({"measure": name, "subject": "", "slice": "all", "note": note}, scope, limit, origin)]
     for row in rows:
         row["fails"] = row["verdict"] == "fail" or (strict and row["verdict"] == "not measurable" and not measured)
@@ -149,6 +149,6 @@ def _verdict(row: Mapping[str, Any], scope: str, limit: Limit, origin: str) -> d
     if value is not None and ends and any(limit.allows(end) != limit.allows(value) for end in ends):
         note = "; ".join(filter(None, (note, "the limit is within the interval")))
     return {
-        "scope": scope, "slice": row["slice"], "measure": row["measure"], "subject": row["subject"], "value": value, "low": low, "high": high,
-        "at_least": limit.at_least, "at_most": limit.at_most, "limit_from": origin, "verdict": verdict, "note": note,
+        "scope": scope, "slice": row["slice"], "measure": row["measure"], "subject": row["subject"], "value": value, "low": low,
+        "high": high, "at_least": limit.at_least, "at_most": limit.at_most, "limit_from": origin, "verdict": verdict, "note": note,
     }  # fmt: skip

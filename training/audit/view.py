@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from training.audit.measures import MEASURES, SECTIONS, Limit, Measure
+from training.audit.measures import MEASURES, Limit, Measure
 from training.audit.run import AuditResult
 from training.audit.slices import ALL
 
@@ -32,11 +32,12 @@ _HEADLINE_COUNT: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure: its value, its interval, and why it is missing or rough."""
+    """A figure: its value, its interval, why it is missing or rough, and what it rests on."""
 
     value: str
     interval: str = ""
     note: str = ""
+    basis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class SliceRow:
 
     name: str
     kind: str
-    n: int
+    rows: str
     track: Track
     cells: tuple[Cell, ...]
 
@@ -63,7 +64,8 @@ class SliceRow:
 class SliceTable:
     """Figures of one subject (a judge) by slice.
 
-    ``reference`` is where the limit, or the value that means nothing, lies on the track; ``ends`` are the track's ends in words.
+    ``lead`` is the title of the figure whose interval is drawn, empty where only one slice has one; ``reference`` is where the limit, or
+    the value that means nothing, lies on the track; ``ends`` are the track's ends in words.
     """
 
     subject: str
@@ -101,12 +103,12 @@ def interval(measure: str, low: Any, high: Any) -> str:
 def cell(row: Mapping[str, Any]) -> Cell:
     """A figure; below the least number of rows a share is shown as a count, which claims nothing."""
     note = str(row["note"]).removeprefix("undefined: ")
+    basis = f"{int(row['n']):,} rows in {int(row['n_groups']):,} split groups"
     if note.startswith("too few rows"):
         hits = row["hits"]
-        return Cell(DASH if pd.isna(hits) else f"{int(hits)} of {int(row['n'])}", "", "too few")
-    return Cell(
-        number(row["measure"], row["value"]), interval(row["measure"], row["low"], row["high"]), note.partition(": the interval")[0]
-    )
+        return Cell(DASH if pd.isna(hits) else f"{int(hits)} of {int(row['n'])}", basis=note)
+    shown = interval(row["measure"], row["low"], row["high"])
+    return Cell(number(row["measure"], row["value"]), shown, note.partition(": the interval")[0], basis)
 
 
 def limit_text(measure: str, limit: Limit) -> str:
@@ -124,10 +126,8 @@ def _bare(measure: str, value: float | None) -> str:
 def headlines(result: AuditResult) -> list[tuple[Measure, Cell, str]]:
     """The most telling overall figures that there are, with the subject they are about."""
     overall = result.estimates[(result.estimates["slice_kind"] == ALL) & result.estimates["value"].notna()]
-    found = []
-    for name in _HEADLINES:
-        for row in overall[overall["measure"] == name].head(1).to_dict("records"):
-            found.append((MEASURES[name], cell(row), str(row["subject"])))
+    first = overall.drop_duplicates("measure").set_index("measure", drop=False).to_dict("index")
+    found = [(MEASURES[name], cell(first[name]), str(first[name]["subject"])) for name in _HEADLINES if name in first]
     return found[:_HEADLINE_COUNT]
 
 
@@ -181,22 +181,32 @@ def slice_tables(result: AuditResult, section: str) -> list[SliceTable]:
 
 def _slice_table(figures: pd.DataFrame, section: str, subject: str, one_source: bool) -> SliceTable:
     names = [name for name in MEASURES if name in set(figures["measure"])]
-    lead = next((name for name in LEADS[section] if name in names), names[0] if names else "")
-    mine = figures[figures["measure"] == lead]
-    low, high, reference = _range(lead, mine) if lead else (0.0, 1.0, None)
+    figures = figures[(figures["slice_kind"] != "source") | (not one_source)]
+    lead = _lead(figures, section)
+    low, high, reference = _range(lead, figures[figures["measure"] == lead]) if lead else (0.0, 1.0, None)
     rows = []
     for (kind, name), part in figures.groupby(["slice_kind", "slice"], sort=False):
-        if kind == "source" and one_source:
-            continue
         by_measure = {row["measure"]: row for row in part.to_dict("records")}
         cells = tuple(cell(by_measure[m]) if m in by_measure else Cell("") for m in names)
         track = _track(by_measure.get(lead), low, high)
-        rows.append(SliceRow("all" if name == ALL else str(name), str(kind), int(part["n"].max()), track, cells))
+        rows.append(SliceRow("all" if name == ALL else str(name), str(kind), _row_counts(part["n"]), track, cells))
     order = {"all": 0, "family": 1, "source": 2}
     rows.sort(key=lambda row: (order[row.kind], row.kind == "family" and row.name != "English", row.name))
     titles = tuple(MEASURES[name].title for name in names)
     ends = (_bare_end(lead, low), _bare_end(lead, high)) if lead else ("", "")
     return SliceTable(subject, titles, MEASURES[lead].title if lead else "", ends, reference, tuple(rows))
+
+
+def _lead(figures: pd.DataFrame, section: str) -> str:
+    """The measure to draw: of the section's candidates the one with most figures, if more than one slice has one."""
+    counts = {name: int(figures.loc[figures["measure"] == name, "value"].notna().sum()) for name in LEADS[section]}
+    best = max(counts, key=lambda name: counts[name])
+    return best if counts[best] > 1 else ""
+
+
+def _row_counts(n: pd.Series[Any]) -> str:
+    least, most = int(n.min()), int(n.max())
+    return f"{most:,}" if least == most else f"{least:,}–{most:,}"
 
 
 def _range(lead: str, figures: pd.DataFrame) -> tuple[float, float, float | None]:
@@ -228,16 +238,17 @@ def _track(row: Mapping[str, Any] | None, low: float, high: float) -> Track:
 
 
 def _bare_end(measure: str, value: float) -> str:
-    return f"{100 * value:.0f} %" if MEASURES[measure].share else f"{value:.2g}"
+    return f"{100 * value:.0f} %" if MEASURES[measure].share else f"{value:+.2f}" if MEASURES[measure].better == "near" else f"{value:.2f}"
 
 
 def kind_matrices(result: AuditResult) -> list[dict[str, Any]]:
     """Agreement of kinds of score by source: kinds in rows and columns, on the same prompt above the diagonal, ranks overall below."""
     pairs = result.estimates[result.estimates["measure"].isin(PAIRWISE) & (result.estimates["slice_kind"] == "source")]
     matrices = []
+    known = result.tables["score_kinds"]
     for source, part in pairs.groupby("slice", sort=True):
         cells = {(row["subject"], row["measure"]): row for row in part.to_dict("records")}
-        kinds = sorted({name for subject, _ in cells for name in str(subject).split(" and ")})
+        kinds = sorted(known.loc[known["source"] == source, "score_kind"])
         rows = [[_matrix_cell(cells, kinds, i, j) for j in range(len(kinds))] for i in range(len(kinds))]
         matrices.append({"source": source, "kinds": kinds, "rows": rows})
     return matrices
