@@ -36,6 +36,8 @@ class Measure:
         ``between`` has two ends, which have to be named.
     default
         Limit that is only warned about where the user sets none.
+    sampled
+        False for a fact about this very folder, which no resampling makes less certain: it has no interval and needs no number of rows.
     """
 
     section: str
@@ -44,6 +46,7 @@ class Measure:
     share: bool = True
     better: Literal["high", "low", "near", "between"] = "low"
     default: Limit | None = None
+    sampled: bool = True
 
 
 SECTIONS: Final[Mapping[str, str]] = {
@@ -194,7 +197,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     ),
     "kinds_within_prompt": Measure(
         "agreement",
-        "on the same prompt",
+        "agreement on the same prompt",
         "Correlation of two kinds of score after the mean of each prompt is taken off: whether they agree which models did better on it.",
         share=False,
         better="high",
@@ -202,26 +205,39 @@ MEASURES: Final[Mapping[str, Measure]] = {
     ),
     "kinds_interaction": Measure(
         "agreement",
-        "beyond reputation",
+        "agreement beyond reputation",
         "The same after the mean of each model is taken off as well: what they agree on that neither the prompt nor the model alone tells. "
         "This is all that routing can learn.",
         share=False,
         better="high",
     ),
     "prompts_without_score": Measure(
-        "coverage", "prompts without a score", "Share of the prompts for which no model has a score.", default=Limit(at_most=0.02)
+        "coverage",
+        "prompts without a score",
+        "Share of the prompts for which no model has a score.",
+        default=Limit(at_most=0.02),
+        sampled=False,
     ),
     "scores_missing": Measure(
         "coverage",
         "scores missing",
         "Share of (prompt, model) without a score, over the models that have scores in the source (any kind, and prompts that have one).",
         default=Limit(at_most=0.05),
+        sampled=False,
     ),
     "checked_by_program": Measure(
-        "coverage", "checked by a program", "Share of the prompts whose grader is a program and not a judge.", better="high"
+        "coverage",
+        "checked by a program",
+        "Share of the prompts whose grader is a program and not a judge.",
+        better="high",
+        sampled=False,
     ),
     "answers_missing": Measure(
-        "coverage", "answers missing", "Share of (prompt, model) without a stored answer.", default=Limit(at_most=0.02)
+        "coverage",
+        "answers missing",
+        "Share of (prompt, model) without a stored answer.",
+        default=Limit(at_most=0.02),
+        sampled=False,
     ),
     "answers_cut": Measure("coverage", "answers cut", "Share of the answers that end at their token limit.", default=Limit(at_most=0.1)),
     "answers_empty": Measure(
@@ -236,7 +252,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "answers_refused": Measure(
         "coverage",
         "refusals",
-        "Share of the answers that open with a phrase of refusal (21 languages) and were not marked right. Other wordings are missed.",
+        "Share of the answers that open with a phrase of refusal (20 languages) and were not marked right. Other wordings are missed.",
         default=Limit(at_most=0.05),
     ),
     "answers_off_language": Measure(
@@ -252,12 +268,14 @@ MEASURES: Final[Mapping[str, Measure]] = {
         "near-duplicates",
         "Share of the prompts that have a near-duplicate in the same source.",
         default=Limit(at_most=0.05),
+        sampled=False,
     ),
     "cross_source": Measure(
         "overlap",
         "shared with another source",
         "Share of the prompts that have a near-duplicate in another source.",
         default=Limit(at_most=0.01),
+        sampled=False,
     ),
     "undeclared_duplicates": Measure(
         "overlap",
@@ -266,23 +284,27 @@ MEASURES: Final[Mapping[str, Measure]] = {
         "the source): a split by the declared "
         "groups would leak them. Splits made here join them.",
         default=Limit(at_most=0.01),
+        sampled=False,
     ),
     "row_split_leak": Measure(
         "overlap",
         "leak of a split by rows",
         "Expected share of the test prompts of a random 80 / 20 split by rows that have a relative (duplicate, translation, same document) "
         "in training.",
+        sampled=False,
     ),
     "translation_leak": Measure(
         "overlap",
         "of it, translations",
         "The same over relatives in another language alone: prompts whose translation would be in training.",
+        sampled=False,
     ),
     "split_crossing": Measure(
         "overlap",
         "groups across the given split",
         "Share of the prompts whose group lies in more than one part of the column split.",
         default=Limit(at_most=0.0),
+        sampled=False,
     ),
     "same_answer_scores_differ": Measure(
         "overlap",
@@ -328,17 +350,20 @@ MEASURES: Final[Mapping[str, Measure]] = {
         "kinds of score without variance",
         "Share of the kinds of score (by source) whose scores are all the same.",
         default=Limit(at_most=0.0),
+        sampled=False,
     ),
     "family_share": Measure(
         "labels",
         "largest family",
         "Share of the prompts that are of the largest language family.",
         default=Limit(at_most=0.8),
+        sampled=False,
     ),
     "small_families": Measure(
         "labels",
         "families too small to judge",
         "Share of the language families with fewer prompts than a figure needs.",
         default=Limit(at_most=0.0),
+        sampled=False,
     ),
 }

@@ -109,14 +109,16 @@ def by_slice(
     for kind, name, part in slices(frame, kinds):
         groups = group_index(part["split_group"])
         found = quantities(part, groups)
-        estimates = estimate(
-            {measure: quantity.statistic for measure, quantity in found.items()},
-            groups, n_bootstrap=options.n_bootstrap, seed=options.seed, min_rows=options.min_rows,
-        )  # fmt: skip
+        estimates: dict[str, Estimate] = {}
+        for sampled in (True, False):
+            mine = {measure: quantity.statistic for measure, quantity in found.items() if MEASURES[measure].sampled == sampled}
+            resamples, least = (options.n_bootstrap, options.min_rows) if sampled else (0, 1)
+            estimates |= estimate(mine, groups, n_bootstrap=resamples, seed=options.seed, min_rows=least)
         for measure, e in estimates.items():
             low, high = _interval(e, found[measure].hits)
             known = {"value": e.value, "low": low, "high": high, "hits": found[measure].hits}
-            rows.append(_row(measure, subject, kind, name, n=e.n, n_groups=e.n_groups, note=e.note, **known))
+            note = e.note if MEASURES[measure].sampled or e.value is None else ""
+            rows.append(_row(measure, subject, kind, name, n=e.n, n_groups=e.n_groups, note=note, **known))
     return rows
 
 
@@ -125,7 +127,7 @@ def _interval(e: Estimate, hits: int | None) -> tuple[float | None, float | None
 
     Clopper and Pearson 1934, with a split group as one trial, since its rows stand or fall together.
     """
-    if hits not in (0, e.n) or e.value is None or e.low is None or e.n_groups < 2:
+    if hits not in (0, e.n) or e.low is None:
         return e.low, e.high
     unseen = 1 - 0.025 ** (1 / e.n_groups)
     return (0.0, unseen) if hits == 0 else (1 - unseen, 1.0)

@@ -180,8 +180,11 @@ def slice_tables(result: AuditResult, section: str) -> list[SliceTable]:
 
 
 def _slice_table(figures: pd.DataFrame, section: str, subject: str, one_source: bool) -> SliceTable:
-    names = [name for name in MEASURES if name in set(figures["measure"])]
     figures = figures[(figures["slice_kind"] != "source") | (not one_source)]
+    parts = set(figures.loc[figures["slice_kind"] != ALL, "measure"])
+    # What is known of the whole only would be an empty column; it stands among the limits.
+    names = [name for name in MEASURES if name in (parts or set(figures["measure"]))]
+    figures = figures[figures["measure"].isin(names)]
     lead = _lead(figures, section)
     low, high, reference = _range(lead, figures[figures["measure"] == lead]) if lead else (0.0, 1.0, None)
     rows = []
