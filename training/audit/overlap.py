@@ -7,12 +7,11 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from training.audit.labels import Labels
 from training.audit.slices import AuditOptions, Findings, Groups, Quantity, by_slice, mean, share
 from training.dedup import normalise, text_key
+from training.split import group_key
 
 TEST_SHARE: Final = 0.2
 """Of the split by rows that leakage is told for."""
@@ -41,17 +40,10 @@ def _flags(part: pd.DataFrame, groups: Groups) -> dict[str, Quantity]:
     return flags | {name: mean(part[name], groups) for name in ("row_split_leak", "translation_leak")}
 
 
-def clusters(labels: Labels) -> NDArray[np.intp]:
-    """Number of the cluster of near duplicates that each prompt is in, shape (prompts,)."""
-    n = len(labels.prompts)
-    left, right = np.array(labels.duplicates, dtype=np.intp).reshape(-1, 2).T
-    graph = coo_matrix((np.ones(len(left)), (left, right)), shape=(n, n))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
-
-
 def _duplicate_flags(labels: Labels) -> dict[str, NDArray[np.bool_]]:
-    cluster = clusters(labels)
-    frame = labels.prompts[["source", "group"]].assign(cluster=cluster)
+    # Joined by their texts alone, as if no group were declared.
+    alone = labels.prompts.assign(group=[f"prompt {row}" for row in range(len(labels.prompts))])
+    frame = labels.prompts[["source", "group"]].assign(cluster=group_key(alone, duplicates=labels.duplicates))
     size = frame.groupby("cluster")["source"].transform("size")
     own = frame.groupby(["cluster", "source"])["group"].transform("size")
     return {
