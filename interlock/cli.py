@@ -24,6 +24,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "demo": "demo",
         "label": "label",
         "label-server": "label",
+        "audit": "audit",
         "train": "train",
         "evaluate": "evaluate",
         "encoder": "encoder",
