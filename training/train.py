@@ -27,6 +27,7 @@ from training.pairs import pair_catalog
 from training.predictions import Predictions, predict_pair
 from training.recipe import Recipe
 from training.split import group_folds
+from training.worst import Explainer
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -136,7 +137,7 @@ def cross_validate(
         raise InvalidInput(f"{len(np.unique(groups))} groups cannot fill {folds} folds: use fewer folds or more prompts")
     fold = group_folds(groups, folds, recipe.seed, strata=training.rows["source"].to_numpy())
     inputs = inputs_of(encoder, training.conversations, recipe.budget)
-    routers, thresholds = [], []
+    artifacts, thresholds = [], []
     for number in range(folds):
         learn = np.flatnonzero(fold != number)
         part = training.of(learn)
@@ -144,19 +145,20 @@ def cross_validate(
         need = _weak_shortfall(estimator.held_out_, estimator)
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
-        routers.append(_pair_router(artifact_of(estimator, encoder, recipe, thresholds[-1]), encoder))
+        artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1]))
         say(f"fold {number + 1} of {folds}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
     # One threshold for all folds keeps the sweep of tau comparable; it is the mean of what the folds chose on their own training rows.
     threshold = float(np.mean(thresholds))
-    predictions = predict_pair([router.route for router in routers], training.conversations, "weak", "strong", threshold, fold=fold)
-    return evaluate_predictions(
-        training.rows.assign(fold=fold, target=training.rows["need"]), predictions, options=options, about=dict(about or {})
-    )
+    routes = [_pair_router(artifact, encoder, threshold).route for artifact in artifacts]
+    predictions = predict_pair(routes, training.conversations, "weak", "strong", threshold, fold=fold)
+    rows = training.rows.assign(fold=fold, target=training.rows["need"])
+    explainer = Explainer(routes, training.conversations, "weak", "strong", fold)
+    return evaluate_predictions(rows, predictions, options=options, about=dict(about or {}), explainer=explainer)
 
 
-def _pair_router(artifact: RouterArtifact, encoder: TextEncoder) -> Router:
+def _pair_router(artifact: RouterArtifact, encoder: TextEncoder, threshold: float) -> Router:
     pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
-    return Router(artifact, encoder, pool, RoutingPolicy(shortfall_threshold=artifact.default_threshold), language_identifier())
+    return Router(artifact, encoder, pool, RoutingPolicy(shortfall_threshold=threshold), language_identifier())
 
 
 def compact_metrics(result: EvaluationResult) -> dict[str, Any]:
