@@ -70,11 +70,10 @@ def _found(
     if key not in statistics:
         return None
     estimate = summarised(statistics[key], samples.get(key, np.empty(0)), n, level)
-    if estimate.low is None or fewest_groups >= FEW_GROUPS:
-        return estimate
-    if fewest_groups < 2:
+    if estimate.value is not None and fewest_groups < 2:
         return replace(estimate, low=None, high=None, note="no interval: all rows of the family, or of English, are of one group")
-    return replace(estimate, note=f"only {fewest_groups} groups: the interval is rough")
+    rough = estimate.low is not None and fewest_groups < FEW_GROUPS
+    return replace(estimate, note=f"only {fewest_groups} groups: the interval is rough") if rough else estimate
 
 
 def _says_where(statistic: Statistic, family: str) -> Statistic:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -104,13 +105,19 @@ class EvaluationResult:
 
     def get(self, metric: str, policy: str = ROUTER, kind: str = "pooled", name: str = "all") -> Estimate:
         """One estimate."""
-        table = self.estimates
-        found = table[(table["metric"] == metric) & (table["policy"] == policy) & (table["slice_kind"] == kind) & (table["slice"] == name)]
-        if len(found) != 1:
+        found = self._by_name.get((kind, name, policy, metric))
+        if found is None:
             raise InvalidInput(f"no {metric!r} of {policy!r} for {kind} {name!r} in this evaluation")
-        row = found.iloc[0]
-        value, low, high = (None if pd.isna(row[column]) else float(row[column]) for column in ("value", "low", "high"))
-        return Estimate(value, low, high, int(row["n"]), int(row["n_groups"]), str(row["note"]))
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str, str, str], Estimate]:
+        found = {}
+        for row in self.estimates.itertuples():
+            value, low, high = (None if pd.isna(number) else float(number) for number in (row.value, row.low, row.high))
+            key = (str(row.slice_kind), str(row.slice), str(row.policy), str(row.metric))
+            found[key] = Estimate(value, low, high, int(row.n), int(row.n_groups), str(row.note))
+        return found
 
     def slices(self, kind: str) -> list[str]:
         """Names of the slices of one kind, in order."""

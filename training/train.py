@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -161,10 +161,10 @@ def _pair_router(artifact: RouterArtifact, encoder: TextEncoder, threshold: floa
     return Router(artifact, encoder, pool, RoutingPolicy(shortfall_threshold=threshold), language_identifier())
 
 
-def compact_metrics(result: EvaluationResult) -> dict[str, Any]:
+def compact_metrics(result: EvaluationResult, names: Collection[str] = _CARD_METRICS) -> dict[str, Any]:
     """The router's estimates as ``{slice kind: {slice: {metric: [value, low, high, n]}}}``, rounded."""
     table = result.estimates
-    table = table[(table["policy"] == "router") & table["metric"].isin(_CARD_METRICS) & table["value"].notna()]
+    table = table[(table["policy"] == "router") & table["metric"].isin(list(names)) & table["value"].notna()]
     metrics: dict[str, Any] = {}
     for row in table.itertuples():
         numbers = [None if pd.isna(value) else round(float(value), 4) for value in (row.value, row.low, row.high)]

@@ -69,9 +69,9 @@ def _error(result: EvaluationResult, kind: str, name: str) -> pd.Series:
 def _said(result: EvaluationResult, kind: str, name: str) -> str:
     error = _error(result, kind, name)
     if missing(error["value"]):
-        return f"n {error['n']:,}, {error['note']}"
+        return f"n {error['n']:,}; {error['note']}"
     between = interval("ece", error["low"], error["high"])
-    return f"n {error['n']:,}, ECE {number('ece', error['value'])}{f' ({between})' if between else ''}"
+    return f"n {error['n']:,}; ECE {number('ece', error['value'])}{f' ({between})' if between else ''}"
 
 
 def _label(what: str, result: EvaluationResult, kind: str, name: str) -> str:
@@ -81,7 +81,7 @@ def _label(what: str, result: EvaluationResult, kind: str, name: str) -> str:
 def _diagram(parts: dict[str, pd.DataFrame], key: str, label: str, width: float, height: float) -> str:
     small = width < WIDTH_IN
     with mpl.rc_context(STYLE):
-        figure, axes = axes_of(width, height, left=0.45 if small else 0.7, bottom=0.4 if small else 0.5, top=0.1)
+        figure, axes = axes_of(width, height, left=0.55 if small else 0.7, bottom=0.4 if small else 0.5, top=0.1)
         axes.plot([0, 1], [0, 1], color=COLOURS["random"], linestyle=LINES["random"], linewidth=1.2)
         for kind, table in parts.items():
             _draw(axes, table, secondary=kind == "head on all", markersize=3.5 if small else 5)

@@ -21,6 +21,8 @@ POLICY_TITLES: Final[Mapping[str, str]] = {
     "length": "length rule", "source_mean": "source mean", "oracle": "oracle",
 }  # fmt: skip
 NO_NUMBER: Final = "–"
+PER_CENT: Final = "\u00a0%"
+"""The sign with the space that keeps it on the line of its number."""
 _RATIOS: Final = frozenset({"quality_vs_strong", "quality_retention", "cost_savings", "strong_share", "misroute", "routing_accuracy"})
 assert set(SHORT) == set(METRICS)
 
@@ -67,7 +69,7 @@ def number(metric: str, value: Any) -> str:
     """A value of a metric with its unit."""
     if missing(value):
         return NO_NUMBER
-    return f"{100 * value:.1f} %" if metric in _RATIOS else f"{value:.3f}"
+    return f"{100 * value:.1f}{PER_CENT}" if metric in _RATIOS else f"{value:.3f}"
 
 
 def interval(metric: str, low: Any, high: Any) -> str:

@@ -34,7 +34,6 @@ def explained_rows(result: EvaluationResult) -> list[ExplainedDecision]:
     if result.worst.empty:
         return []
     texts = _texts(result)
-    names = (str(result.about.get("weak", "weak")), str(result.about.get("strong", "strong")))
     return [
         ExplainedDecision(
             anchor=f"worst-{i + 1}",
@@ -42,7 +41,7 @@ def explained_rows(result: EvaluationResult) -> list[ExplainedDecision]:
             source=str(record["source"]),
             prompt_id=str(record["prompt_id"]),
             about=f"{record['language']}, {record['family']}; {record['capability']}",
-            outcome=_outcome(record, names),
+            outcome=_outcome(record),
             requirements=tuple(_requirement(record, name) for name in result.about["capabilities"]),
             need=_need(record),
             said=_said(record),
@@ -62,23 +61,28 @@ def _texts(result: EvaluationResult) -> list[str]:
     return [shortened("\n".join(c.user_texts)) if may else "" for c, may in zip(conversations, allowed, strict=True)]
 
 
-def _outcome(record: Mapping[str, Any], names: tuple[str, str]) -> str:
-    scores = f"{names[0]} scored {record['weak']:.2f}, {names[1]} {record['strong']:.2f}"
+def _outcome(record: Mapping[str, Any]) -> str:
+    scores = f"weak scored {record['weak']:.2f}, strong {record['strong']:.2f}"
     if record["quality_lost"] > 0:
         return f"chose the {record['chosen']} model and lost {record['quality_lost']:.2f} of the score; {scores}"
-    return f"chose the strong model and paid US$ {record['money_wasted_usd']:.2g} more for no better answer; {scores}"
+    wasted = _dollars(1000 * record["money_wasted_usd"])
+    return f"chose the strong model and paid {wasted} more a thousand prompts for no better answer; {scores}"
+
+
+def _dollars(amount: float) -> str:
+    return f"US$ {amount:,.2f}" if amount >= 1 else f"US$ {amount:.4f}" if amount >= 0.0001 else "less than US$ 0.0001"
 
 
 def _requirement(record: Mapping[str, Any], capability: str) -> tuple[str, str]:
     text = f"{record[f'requirement:{capability}']:.2f}"
     short = record.get(f"shortfall:{capability}", 0.0)
-    return capability, f"{text} (short by {short:.2f})" if short > 0 else text
+    return capability, f"{text} (short by {short:.2f})" if short >= 0.005 else text
 
 
 def _need(record: Mapping[str, Any]) -> str:
     if not math.isfinite(record["need"]):
-        return f"a gate closed the weak model; τ {record['tau']:.3f}"
-    return f"the weak model falls short by {record['need']:.3f}; τ {record['tau']:.3f}"
+        return f"a gate closed the weak model; τ\u00a0{record['tau']:.3f}"
+    return f"the weak model falls short by {record['need']:.3f}; τ\u00a0{record['tau']:.3f}"
 
 
 def _said(record: Mapping[str, Any]) -> tuple[str, ...]:
@@ -91,7 +95,7 @@ def _said(record: Mapping[str, Any]) -> tuple[str, ...]:
     if not missing(record["flip_capability"]):
         flips.append(f"{record['flip_capability']} {_moved(record['flip_requirement'])}")
     flip = f"would flip with {' or '.join(flips)}" if flips else "no single change of τ or of one requirement would flip it"
-    return (str(record["reason"]), f"confidence {record['confidence']:.0%}; {flip}")
+    return (f"It said: {record['reason']}", f"Confidence {record['confidence']:.0%}; {flip}")
 
 
 def _moved(change: float) -> str:

@@ -64,6 +64,8 @@ def draw_forest(forest: Forest) -> str:
     """The plot as SVG; a value outside the widest range stands at its edge."""
     limits = [v for e in forest.found for v in (e.value, e.low, e.high) if v is not None] + [forest.reference]
     low, high = max(forest.widest[0], min(*limits, forest.least[0])), min(forest.widest[1], max(*limits, forest.least[1]))
+    pad = 0.03 * (high - low)
+    low, high = low - pad, high + pad
     labels = [clipped(name) for name in forest.names]
     with mpl.rc_context(STYLE):
         height = _ROW_IN * len(labels) + 0.75

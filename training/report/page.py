@@ -161,7 +161,7 @@ def _english(result: EvaluationResult) -> dict[str, Any]:
         ]
         if comparable
         else [],
-        "family_forest": figure(forests.forest_figure(result, "family")),
+        "family_forest": "" if comparable else figure(forests.forest_figure(result, "family")),
     }
 
 

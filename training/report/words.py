@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.evaluate import EvaluationResult
-from training.report.cells import missing
+from training.report.cells import PER_CENT, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ def sentence(record: Mapping[str, Any]) -> str:
 
     ``record`` has ``quality_vs_strong``, ``cost_savings`` and ``strong_share``, each with ``_low``, ``_high`` and ``_note``.
     """
+    if missing(record["strong_share"]):
+        return f"no figures: {_reason(record, 'strong_share')}"
     return f"{_keeps(record)}, {_saves(record)}, sends {_share(record, 'strong_share')} of prompts to the strong model"
 
 
@@ -54,7 +56,7 @@ def _saves(record: Mapping[str, Any]) -> str:
 
 def _share(record: Mapping[str, Any], metric: str, sign: int = 1) -> str:
     low, high = record[f"{metric}_low"], record[f"{metric}_high"]
-    value = f"{100 * sign * record[metric]:.1f} %"
+    value = f"{100 * sign * record[metric]:.1f}{PER_CENT}"
     if missing(low) or missing(high):
         return value
     first, last = (f"{end:.1f}".replace("-", "−") for end in sorted((100 * sign * low, 100 * sign * high)))
