@@ -102,6 +102,24 @@ def test_the_report_is_logged(folder: Path, monkeypatch: pytest.MonkeyPatch, cap
     assert "<dt>python</dt>" in text
 
 
+def test_two_artefacts_are_compared_on_data(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    sides = (folder / "router", folder / "router")
+    inputs = (*sides, "--data", folder / "data", *PAIR, "--bootstrap", 20, "--output", tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["interlock", "compare", *map(str, inputs)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert "decisions that differ: 0 of 80" in capsys.readouterr().out
+    assert (tmp_path / "out" / "comparison.html").is_file()
+    for extra, message in (((), "say with --data what to evaluate it on"), (("--data", "nowhere"), "nowhere")):
+        monkeypatch.setattr(sys, "argv", ["interlock", "compare", *map(str, (*sides, *extra, "--output", tmp_path / "none"))])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -91,4 +91,4 @@ def missing(value: Any) -> bool:
 
 def _signed(metric: str, value: float) -> str:
     text = f"{100 * value:+.1f}" if metric in _RATIOS else f"{value:+.3f}"
-    return text.replace("-", "−")
+    return text.replace("-", "−") if float(text) else text.lstrip("+-")

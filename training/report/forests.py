@@ -53,11 +53,17 @@ def english_figure(result: EvaluationResult, metric: str, axis: str) -> str:
     """Every family less English, in points where the metric is a ratio."""
     table = result.against_english[result.against_english["metric"] == metric]
     scale = 100.0 if is_ratio(metric) else 1.0
-    found = [_scaled(record, scale) for record in table.to_dict("records")]
+    found = [scaled(record, scale) for record in table.to_dict("records")]
     names = table["family"].tolist()
     label = f"{axis}, for every family with its interval. {_extremes('', names, found)}"
     least, widest = (-0.15 * scale, 0.15 * scale), (-1.2 * scale, 1.2 * scale)
     return draw_forest(Forest(f"english-{metric.replace('_', '-')}", label, axis, names, found, least, widest, 0.0, width_in=_NARROW_IN))
+
+
+def scaled(record: Mapping[str, Any], scale: float) -> Estimate:
+    """A record with ``value``, ``low``, ``high``, ``n``, ``n_groups`` and ``note``, in another unit."""
+    value, low, high = (None if missing(record[part]) else scale * record[part] for part in ("value", "low", "high"))
+    return Estimate(value, low, high, record["n"], record["n_groups"], record["note"])
 
 
 def draw_forest(forest: Forest) -> str:
@@ -78,11 +84,6 @@ def draw_forest(forest: Forest) -> str:
         _draw_labels(axes, labels, [estimate.n for estimate in forest.found], (low, high))
         axes.set_xlabel(forest.axis)
         return svg(figure, forest.key, forest.label)
-
-
-def _scaled(record: Mapping[str, Any], scale: float) -> Estimate:
-    value, low, high = (None if missing(record[part]) else scale * record[part] for part in ("value", "low", "high"))
-    return Estimate(value, low, high, record["n"], record["n_groups"], record["note"])
 
 
 def _draw_estimate(axes: Axes, y: int, estimate: Estimate, limits: tuple[float, float], baseline: bool) -> None:
