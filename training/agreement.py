@@ -31,7 +31,7 @@ class LanguageAgreement:
     ----------
     languages
         One row a language: ``language``, ``family``, ``n`` (pairs compared), ``faulty`` (set aside), ``correlation`` of the needs
-        (Pearson), ``shift`` (mean need less the reference's), and one column ``agreement@<name>`` a threshold. NaN below 30 pairs.
+        (Pearson), ``shift`` (mean need less the reference's), and one column ``agreement@<name>`` a threshold. NaN below ``min_pairs``.
     thresholds
         Name of each operating point and its tau.
     reference
@@ -56,6 +56,7 @@ def language_agreement(
     thresholds: dict[str, float] | None = None,
     *,
     reference: str = "en",
+    min_pairs: int = MIN_ROWS,
 ) -> LanguageAgreement:
     """Compare every translation with the prompt of the same meaning in the reference language.
 
@@ -67,6 +68,8 @@ def language_agreement(
         Translation group and language of each prompt.
     thresholds
         Operating points by name; ``median``, the reference's median need, where agreement is hardest, is always one of them.
+    min_pairs
+        Fewer sound pairs than this give a language no figure.
 
     Raises
     ------
@@ -88,15 +91,15 @@ def language_agreement(
     points = {**(thresholds or {}), "median": float(original["need"].median())}
     others = table[table["language"] != reference].join(original[["need", "letters"]].add_suffix("_original"), on="meaning", how="inner")
     others["faulty"] = np.abs(np.log1p(others["letters"]) - np.log1p(others["letters_original"])) > FAULTY_LOG_RATIO
-    rows = [_row(str(name), part, points) for name, part in others.groupby("language", sort=True)]
+    rows = [_row(str(name), part, points, min_pairs) for name, part in others.groupby("language", sort=True)]
     return LanguageAgreement(pd.DataFrame(rows), points, reference)
 
 
-def _row(language: str, part: pd.DataFrame, points: dict[str, float]) -> dict[str, object]:
+def _row(language: str, part: pd.DataFrame, points: dict[str, float], min_pairs: int) -> dict[str, object]:
     sound = part[~part["faulty"]]
     ours, original = sound["need"].to_numpy(), sound["need_original"].to_numpy()
     row: dict[str, object] = {"language": language, "family": family_of(language), "n": len(sound), "faulty": int(part["faulty"].sum())}
-    if len(sound) < MIN_ROWS:
+    if len(sound) < min_pairs:
         return {**row, **dict.fromkeys(["correlation", "shift", *(f"agreement@{name}" for name in points)], np.nan)}
     varies = np.ptp(ours) > 0 and np.ptp(original) > 0
     row["correlation"] = float(np.corrcoef(ours, original)[0, 1]) if varies else np.nan

@@ -130,7 +130,7 @@ def _disagreement_rows(comparison: Comparison) -> list[dict[str, Any]]:
     for r in comparison.disagreements.to_dict("records"):
         gained = Cell(NO_NUMBER) if missing(r["gained_by_b"]) else Cell(f"{r['gained_by_b']:+.3f}".replace("-", "−"))
         share = f"{100 * r['differ_share']:.1f}{PER_CENT}"
-        test = Cell(p_value(r["p_holm"]), "", "" if r["note"] == "exact" else str(r["note"]))
+        test = Cell(p_value(r["p_holm"]), "", str(r["note"]) if missing(r["p"]) else "")
         rows.append({**r, "share": share, "gained": gained, "test": test})
     return rows
 
