@@ -107,6 +107,7 @@ def _calibration(result: EvaluationResult) -> dict[str, Any]:
         "family_panels": [(p, figure(p.svg)) for p in calibration_figures.family_panels(result)],
         "without_panel": [f"{row.name} {row.n}" for row in left_out.itertuples(index=False)],
         "calibration_errors": errors,
+        "pooled_ece": cell_of("ece", result.get("ece")),
     }
 
 
