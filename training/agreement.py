@@ -34,7 +34,7 @@ class LanguageAgreement:
     ----------
     languages
         One row a language: ``language``, ``family``, ``n`` (pairs compared), ``faulty`` (set aside), ``correlation`` of the needs
-        (Pearson), ``shift`` (mean need less the reference's), and one column ``agreement@<name>`` a threshold. NaN below 30 pairs.
+        (Pearson), ``shift`` (mean need less the reference's), and one column ``agreement@<name>`` a threshold. NaN below ``min_pairs``.
     thresholds
         Name of each operating point and its tau.
     reference
@@ -60,6 +60,7 @@ def language_agreement(
     *,
     digits: ArrayLike | None = None,
     reference: str = "en",
+    min_pairs: int = MIN_ROWS,
 ) -> LanguageAgreement:
     """Compare every translation with the prompt of the same meaning in the reference language.
 
@@ -73,6 +74,8 @@ def language_agreement(
         Operating points by name; ``median``, the reference's median need, where agreement is hardest, is always one of them.
     digits
         Number of digits of each prompt, shape (n,), where translations that lost theirs should be set aside as well.
+    min_pairs
+        Fewer sound pairs than this give a language no figure.
 
     Raises
     ------
@@ -96,7 +99,7 @@ def language_agreement(
     originals = original[["need", "letters", "digits"]].add_suffix("_original")
     others = table[table["language"] != reference].join(originals, on="meaning", how="inner")
     others["faulty"] = _faulty(others)
-    rows = [_row(str(name), part, points) for name, part in others.groupby("language", sort=True)]
+    rows = [_row(str(name), part, points, min_pairs) for name, part in others.groupby("language", sort=True)]
     return LanguageAgreement(pd.DataFrame(rows), points, reference)
 
 
@@ -107,11 +110,11 @@ def _faulty(pairs: pd.DataFrame) -> pd.Series[bool]:
     return (apart["letters"] > FAULTY_LOG_RATIO) | (many & (apart["digits"] > ratio))
 
 
-def _row(language: str, part: pd.DataFrame, points: dict[str, float]) -> dict[str, object]:
+def _row(language: str, part: pd.DataFrame, points: dict[str, float], min_pairs: int) -> dict[str, object]:
     sound = part[~part["faulty"]]
     ours, original = sound["need"].to_numpy(), sound["need_original"].to_numpy()
     row: dict[str, object] = {"language": language, "family": family_of(language), "n": len(sound), "faulty": int(part["faulty"].sum())}
-    if len(sound) < MIN_ROWS:
+    if len(sound) < min_pairs:
         return {**row, **dict.fromkeys(["correlation", "shift", *(f"agreement@{name}" for name in points)], np.nan)}
     varies = np.ptp(ours) > 0 and np.ptp(original) > 0
     row["correlation"] = float(np.corrcoef(ours, original)[0, 1]) if varies else np.nan

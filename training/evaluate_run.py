@@ -98,8 +98,10 @@ def rows_of(plan: EvaluationPlan) -> pd.DataFrame:
         If a model or source is unknown, the models of a pair share no prompt, or the strong one is better everywhere or nowhere.
     """
     parts = [
-        pair_rows(plan.prompts, plan.outcomes, p.weak, p.strong, score_kinds=p.score_kinds or None, sources=p.sources or None)
-        for p in plan.recipe.pairs
+        pair_rows(plan.prompts, plan.outcomes, p.weak, p.strong, score_kinds=p.score_kinds or None, sources=p.sources or None).assign(
+            pair=number
+        )
+        for number, p in enumerate(plan.recipe.pairs)
     ]
     rows = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
     require_two_classes(rows, *plan.names)

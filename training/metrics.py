@@ -84,6 +84,11 @@ def misroute(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: floa
     return _value(misroute_statistic(weak, strong, chosen, _own_groups(weak), margin))
 
 
+def routing_accuracy(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: float = 0.0) -> float:
+    """Share of the prompts that went to the right model: the strong one where it is better by more than ``margin``, else the weak one."""
+    return _value(accuracy_statistic(weak, strong, chosen, _own_groups(weak), margin))
+
+
 def expected_calibration_error(probability: ArrayLike, target: ArrayLike, bins: int = DEFAULT_BINS) -> float:
     """Mean distance between predicted and observed over bins of equal mass (Naeini et al. 2015, with quantile bins), weighted by rows."""
     return _value(ece_statistic(probability, target, _own_groups(probability), bins))
@@ -217,6 +222,17 @@ def misroute_statistic(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, gr
     """:func:`misroute`."""
     enough = ~adds_value(weak, strong, margin) & (_vector("weak", weak) > 0)
     return mean_statistic(_vector("chosen", chosen) * enough, groups)
+
+
+def accuracy_statistic(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, groups: Groups, margin: float = 0.0) -> Statistic:
+    """:func:`routing_accuracy`."""
+    return mean_statistic(rightness(weak, strong, chosen, margin), groups)
+
+
+def rightness(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: float = 0.0) -> Array:
+    """Probability, shape (n,), that a prompt went to the right model; see :func:`routing_accuracy`."""
+    p = _vector("chosen", chosen)
+    return np.where(adds_value(weak, strong, margin), p, 1 - p)
 
 
 def ece_statistic(probability: ArrayLike, target: ArrayLike, groups: Groups, bins: int = DEFAULT_BINS) -> Statistic:

@@ -14,9 +14,10 @@ from router.cost import expected_cost_usd, tokens_of
 from router.errors import InvalidInput
 from router.languages import estimate_tokens
 from router.types import Conversation
+from training.dedup import near_duplicates
 from training.outcomes import known_model, match_prompts, pair_scores
 from training.prompts import to_conversations
-from training.split import group_key
+from training.split import group_key, prompt_texts
 from training.targets import CAPABILITY_OF_TASK
 
 ROW_COLUMNS: Final = (
@@ -87,14 +88,15 @@ def pair_rows(
     -------
     pandas.DataFrame
         The columns of :data:`ROW_COLUMNS` and those of the prompts; one row a prompt that both models answered. Costs are NaN where the
-        outcomes have none; ``tokens`` is the estimated length of what the user wrote.
+        outcomes have none; ``tokens`` is the estimated length of what the user wrote; ``near_duplicate`` marks a prompt that nearly
+        repeats an earlier one (absent where ``similarity`` is None).
     """
     weak_name, strong_name = _first(weak), _first(strong)
     table = _one_name(_one_name(outcomes, weak), strong)
     pairs = pair_scores(table, weak_name, strong_name, list(score_kinds) if score_kinds else None, sources=sources, check_labels=False)
     match_prompts(pairs, prompts)
     pairs = _with_costs(pairs, table, weak_name, strong_name)
-    rows = prompts.drop(columns=["group"], errors="ignore").assign(group=_groups(prompts, pairs, similarity))
+    rows = _grouped(prompts, pairs, similarity)
     rows = pairs.merge(rows, on=["source", "prompt_id"], how="inner", validate="one_to_one")
     rows["capability"] = [_capability(row) for row in rows.reindex(columns=["capability", "task_kind"]).to_dict("records")]
     rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in to_conversations(rows)]
@@ -145,10 +147,15 @@ def _with_costs(pairs: pd.DataFrame, outcomes: pd.DataFrame, weak: str, strong: 
     return pairs
 
 
-def _groups(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | None) -> pd.Series[Any]:
-    """Split keys of the prompts that are used; the others need none."""
+def _grouped(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | None) -> pd.DataFrame:
+    """The prompts that are used, with their split keys and marked where they nearly repeat an earlier one."""
     used = pd.MultiIndex.from_frame(prompts[["source", "prompt_id"]]).isin(pd.MultiIndex.from_frame(pairs[["source", "prompt_id"]]))
-    return group_key(prompts[used], similarity=similarity).reindex(prompts.index)
+    part = prompts[used]
+    duplicates = [] if similarity is None else near_duplicates(prompt_texts(part), similarity=similarity)
+    grouped = part.assign(group=group_key(part, similarity=None, duplicates=duplicates))
+    if similarity is None:
+        return grouped
+    return grouped.assign(near_duplicate=np.isin(np.arange(len(part)), [later for _, later in duplicates]))
 
 
 def _capability(row: dict[str, Any]) -> str:

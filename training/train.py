@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from training.pairs import pair_catalog
 from training.predictions import Predictions, predict_pair
 from training.recipe import Recipe
 from training.split import group_folds
+from training.worst import Explainer
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -151,7 +152,7 @@ def cross_validate(
     fold = group_folds(groups, folds, recipe.seed, strata=training.rows["source"].to_numpy())
     inputs = inputs_of(encoder, training.conversations, recipe.budget)
     parallel = parallel_inputs(encoder, training, recipe)
-    routers, thresholds = [], []
+    artifacts, thresholds = [], []
     for number in range(folds):
         learn = np.flatnonzero(fold != number)
         part = training.of(learn)
@@ -160,14 +161,15 @@ def cross_validate(
         need = _weak_shortfall(estimator.held_out_, estimator)
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
-        routers.append(_pair_router(artifact_of(estimator, encoder, recipe, thresholds[-1]), encoder))
+        artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1]))
         say(f"fold {number + 1} of {folds}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
     # One threshold for all folds keeps the sweep of tau comparable; it is the mean of what the folds chose on their own training rows.
     threshold = float(np.mean(thresholds))
-    predictions = predict_pair([router.route for router in routers], training.conversations, "weak", "strong", threshold, fold=fold)
-    return evaluate_predictions(
-        training.rows.assign(fold=fold, target=training.rows["need"]), predictions, options=options, about=dict(about or {})
-    )
+    routes = [_pair_router(artifact, encoder, threshold).route for artifact in artifacts]
+    predictions = predict_pair(routes, training.conversations, "weak", "strong", threshold, fold=fold)
+    rows = training.rows.assign(fold=fold, target=training.rows["need"])
+    explainer = Explainer(routes, training.conversations, "weak", "strong", fold)
+    return evaluate_predictions(rows, predictions, options=options, about=dict(about or {}), explainer=explainer)
 
 
 def _seen(parallel: ParallelRows | None, training: TrainingRows, held_out: pd.DataFrame) -> ParallelRows | None:
@@ -177,15 +179,15 @@ def _seen(parallel: ParallelRows | None, training: TrainingRows, held_out: pd.Da
     return parallel.of(training.translations.seen_by(held_out))
 
 
-def _pair_router(artifact: RouterArtifact, encoder: TextEncoder) -> Router:
+def _pair_router(artifact: RouterArtifact, encoder: TextEncoder, threshold: float) -> Router:
     pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
-    return Router(artifact, encoder, pool, RoutingPolicy(shortfall_threshold=artifact.default_threshold), language_identifier())
+    return Router(artifact, encoder, pool, RoutingPolicy(shortfall_threshold=threshold), language_identifier())
 
 
-def compact_metrics(result: EvaluationResult) -> dict[str, Any]:
+def compact_metrics(result: EvaluationResult, names: Collection[str] = _CARD_METRICS) -> dict[str, Any]:
     """The router's estimates as ``{slice kind: {slice: {metric: [value, low, high, n]}}}``, rounded."""
     table = result.estimates
-    table = table[(table["policy"] == "router") & table["metric"].isin(_CARD_METRICS) & table["value"].notna()]
+    table = table[(table["policy"] == "router") & table["metric"].isin(list(names)) & table["value"].notna()]
     metrics: dict[str, Any] = {}
     for row in table.itertuples():
         numbers = [None if pd.isna(value) else round(float(value), 4) for value in (row.value, row.low, row.high)]

@@ -44,6 +44,8 @@ def evaluate(
     min_rows: Annotated[int, typer.Option(min=1, help="A source or family with fewer prompts is flagged and gets no number.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 1,
+    tracking: Annotated[bool, typer.Option(help="Log the report to MLflow.")] = True,
+    tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
 ) -> None:
     """Measure a router on prompts that a weak and a strong model both answered.
 
@@ -55,9 +57,11 @@ def evaluate(
     from router.errors import InvalidInput
     from router.files.artifacts import read_catalog
     from training import evaluate_run as run
+    from training.environment import environment
     from training.evaluate import EvaluationOptions
     from training.recipe import recipe_of
     from training.report import check_output, write_evaluation
+    from training.tracking import check_store
 
     check_output(output)
     if cv is not None and router is not None:
@@ -75,13 +79,36 @@ def evaluate(
         options=EvaluationOptions(margin=margin, n_bootstrap=bootstrap, seed=seed, min_rows=min_rows),
         folders=tuple(data or ([prompts.parent] if prompts else [])),
     )
+    if tracking:
+        check_store(tracking_uri)
     if cv is not None:
         result = run.evaluate_cross_validated(plan, cv, encoder=encoder, prefix=encoder_prefix, threads=threads, say=typer.echo)
     else:
         result = run.evaluate_artifact(plan, router, threads=threads, progress=_progress)
-    write_evaluation(result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}"), output)
+    result = result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}", environment=environment(), created=_today())
+    write_evaluation(result, output)
     _print(result)
     typer.echo(f"report: {output / 'report.html'}")
+    if tracking:
+        _track(result, output, tracking_uri)
+
+
+def _today() -> str:
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%d")
+
+
+def _track(result: EvaluationResult, output: Path, tracking_uri: str | None) -> None:
+    from training.evaluate import METRICS
+    from training.tracking import flat_metrics, log_evaluation
+    from training.train import compact_metrics
+
+    about = {key: value for key, value in result.about.items() if not isinstance(value, dict)}
+    parameters = about | result.about["options"] | result.about["environment"]
+    metrics = flat_metrics(compact_metrics(result, METRICS))
+    run = log_evaluation(report=output, parameters=parameters, metrics=metrics, tracking_uri=tracking_uri)
+    typer.echo(f"MLflow run {run}")
 
 
 def _progress(conversations: Iterable[Conversation]) -> Iterator[Conversation]:

@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["interlock", "evaluate", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["interlock", "evaluate", *map(str, arguments), "--no-tracking"])
     with pytest.raises(SystemExit) as ended:
         main()
     return int(ended.value.code or 0)
@@ -78,6 +78,46 @@ def test_a_report_from_files(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
     said = capsys.readouterr()
     assert "APGR                     0.750" in said.out
     assert str(out / "report.html") in said.out
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")  # inside MLflow
+def test_the_report_is_logged(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--data", folder / "data", "--router", folder / "router", *PAIR, "--bootstrap", 10, "--output", "report"]
+    monkeypatch.setattr(sys, "argv", ["interlock", "evaluate", *map(str, arguments), "--tracking-uri", store])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    run_id = capsys.readouterr().out.rsplit("MLflow run ", 1)[1].strip()
+    client = MlflowClient(store)
+    run = client.get_run(run_id)
+    assert run.data.metrics["pooled/all/apgr"] == pytest.approx(0.75)
+    assert run.data.params["seed"] == "0"
+    assert run.data.params["command"].startswith("interlock evaluate --data")
+    assert "report/report.html" in {item.path for item in client.list_artifacts(run_id, "report")}
+    text = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "<dt>python</dt>" in text
+
+
+def test_two_artefacts_are_compared_on_data(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    sides = (folder / "router", folder / "router")
+    inputs = (*sides, "--data", folder / "data", *PAIR, "--bootstrap", 20, "--output", tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["interlock", "compare", *map(str, inputs)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert "decisions that differ: 0 of 80" in capsys.readouterr().out
+    assert (tmp_path / "out" / "comparison.html").is_file()
+    for extra, message in (((), "say with --data what to evaluate it on"), (("--data", "nowhere"), "nowhere")):
+        monkeypatch.setattr(sys, "argv", ["interlock", "compare", *map(str, (*sides, *extra, "--output", tmp_path / "none"))])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(
