@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "label-server": "label",
         "train": "train",
         "evaluate": "evaluate",
+        "guarantee": "guarantee",
         "encoder": "encoder",
         "data": "data",
     }

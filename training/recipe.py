@@ -12,6 +12,7 @@ from router.errors import InvalidInput
 from router.nearest import unknown_name
 from router.requirements import CAPABILITIES
 from router.text import TextBudget
+from training.promise import GuaranteeOptions
 from training.targets import TargetMapping
 
 RECIPE_NAME: Final = "recipe.toml"
@@ -51,7 +52,8 @@ class Pair:
 class Recipe:
     """Everything that decides what a training run makes of its tables.
 
-    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt.
+    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt. With
+    ``guarantee`` a share of the groups is not fitted on and chooses the threshold; without it, ``quality_goal`` does.
     """
 
     pairs: tuple[Pair, ...]
@@ -63,6 +65,7 @@ class Recipe:
     budget: TextBudget = field(default_factory=TextBudget)
     heads: Mapping[str, Any] = field(default_factory=dict)
     quality_goal: float = 0.98
+    guarantee: GuaranteeOptions | None = None
     seed: int = 0
 
     def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
@@ -82,6 +85,9 @@ class Recipe:
         return self.pairs[0].strong[0] if len(self.pairs) == 1 else f"strong of {len(self.pairs)} pairs"
 
 
+_FIELDS: Final = frozenset(
+    {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "guarantee", "seed", "pair"}
+)
 _HEADS: Final = frozenset(
     {
         "kind",
@@ -151,7 +157,7 @@ def recipe_of(
 
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     """Check a recipe as parsed from TOML; see :func:`read_recipe`."""
-    _known(where, raw, {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
+    _known(where, raw, _FIELDS)
     pairs = raw.get("pair")
     if not isinstance(pairs, list) or not pairs:
         raise InvalidInput(f"{where} has no [[pair]]: at least one weak and strong model is needed")
@@ -170,6 +176,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         budget=_built(f"{where}: budget", TextBudget, raw.get("budget", {})),
         heads=heads,
         quality_goal=goal,
+        guarantee=_built(f"{where}: guarantee", GuaranteeOptions, raw["guarantee"]) if "guarantee" in raw else None,
         seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
     )
 

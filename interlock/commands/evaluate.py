@@ -77,13 +77,14 @@ def evaluate(
     if cv is not None:
         result = run.evaluate_cross_validated(plan, cv, encoder=encoder, prefix=encoder_prefix, threads=threads, say=typer.echo)
     else:
-        result = run.evaluate_artifact(plan, router, threads=threads, progress=_progress)
+        result = run.evaluate_artifact(plan, router, threads=threads, progress=progress_bar)
     write_evaluation(result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}"), output)
     _print(result)
     typer.echo(f"report: {output / 'report.html'}")
 
 
-def _progress(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+def progress_bar(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+    """The conversations, with a bar on stderr while they are routed."""
     from rich.console import Console
     from rich.progress import track
 
