@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "train": "train",
         "evaluate": "evaluate",
         "compare": "compare",
+        "guarantee": "guarantee",
         "encoder": "encoder",
         "data": "data",
     }

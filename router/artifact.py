@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -19,9 +18,10 @@ from router.basis import HatBasis
 from router.catalog import Bands
 from router.confidence import ResidualSample
 from router.encoder import EncoderSpec
-from router.errors import ArtifactError, RouterError
+from router.errors import ArtifactError, InvalidInput, RouterError
 from router.features import FEATURE_NAMES
 from router.requirements import Calibration, RequirementsPredictor, head_from_arrays
+from router.selection import check_family_thresholds, check_threshold
 from router.text import TextBudget
 
 ARTIFACT_FORMAT: Final = 1
@@ -31,7 +31,10 @@ _ARRAYS: Final = "heads.npz"
 
 @dataclass(frozen=True, slots=True)
 class RouterArtifact:
-    """Everything a router learned. ``card`` describes the training data, ``metrics`` what was measured; both are plain JSON data."""
+    """Everything a router learned. ``card`` describes the training data, ``metrics`` what was measured; both are plain JSON data.
+
+    ``family_thresholds`` holds tau for language families that have their own; the others have ``default_threshold``.
+    """
 
     encoder: EncoderSpec
     predictor: RequirementsPredictor
@@ -39,6 +42,7 @@ class RouterArtifact:
     residuals: ResidualSample
     budget: TextBudget = field(default_factory=TextBudget)
     default_threshold: float = 0.1
+    family_thresholds: Mapping[str, float] = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -71,6 +75,7 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
         "features": list(FEATURE_NAMES),
         "budget": {name: getattr(artifact.budget, name) for name in TextBudget.__dataclass_fields__},
         "default_threshold": artifact.default_threshold,
+        **({"family_thresholds": dict(artifact.family_thresholds)} if artifact.family_thresholds else {}),
         "card": dict(artifact.card),
         "metrics": dict(artifact.metrics),
         "parts": {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in parts.items()},
@@ -119,6 +124,7 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
         residuals=ResidualSample(_f64(arrays["residuals.edges"]), _f64(arrays["residuals.values"])),
         budget=TextBudget(**{name: int(value) for name, value in manifest["budget"].items()}),
         default_threshold=float(manifest["default_threshold"]),
+        family_thresholds={str(family): float(tau) for family, tau in manifest.get("family_thresholds", {}).items()},
         card=manifest.get("card", {}),
         metrics=manifest.get("metrics", {}),
     )
@@ -143,9 +149,11 @@ def _check_shapes(artifact: RouterArtifact) -> None:
         raise ArtifactError(f"the bands {low.tolist()} to {high.tolist()} are not {capabilities} ranges within [0, 1]")
     if artifact.residuals.residuals.shape[2] != capabilities:
         raise ArtifactError(f"residuals of shape {artifact.residuals.residuals.shape} are not those of {capabilities} capabilities")
-    threshold = artifact.default_threshold
-    if not (math.isfinite(threshold) and threshold >= 0):
-        raise ArtifactError(f"default_threshold is {threshold!r}: a number of at least 0 was expected")
+    try:
+        check_threshold("default_threshold", artifact.default_threshold)
+        check_family_thresholds(artifact.family_thresholds)
+    except InvalidInput as error:
+        raise ArtifactError(str(error)) from error
 
 
 def _manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Router:
     catalog
         The models to choose from.
     policy
-        What the operator decides; by default the artefact's threshold and nothing else.
+        What the operator decides; by default the artefact's thresholds and nothing else.
     identifier
         Tells languages of one script apart.
 
@@ -79,7 +79,11 @@ class Router:
         self.artifact = artifact
         self.encoder = encoder
         self.catalog = catalog
-        self.policy = policy if policy is not None else RoutingPolicy(shortfall_threshold=artifact.default_threshold)
+        self.policy = (
+            policy
+            if policy is not None
+            else RoutingPolicy(shortfall_threshold=artifact.default_threshold, family_thresholds=artifact.family_thresholds)
+        )
         self.identifier = identifier
         self._pool = self._prepare()
 
@@ -144,7 +148,9 @@ class Router:
         if not open_.any():
             first = "; ".join(f"{name}: {names[0]}" for name, names in zip(self.catalog.names, gates, strict=True))
             raise InvalidInput(f"no model of the catalog can take this conversation ({first})")
-        problem = self._problem(conversation, requirements, needs.tokens, open_)
+        language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
+        family = family_of(language)
+        problem = self._problem(conversation, requirements, needs.tokens, open_, self.policy.threshold_for(family))
         chosen, decision, reason = self._choose(conversation, problem, boundary, fallback_reason)
         capabilities = self.artifact.capabilities
         stays = boundary.boundary is None and decision == "retain"
@@ -154,7 +160,6 @@ class Router:
             plausible = self.artifact.residuals.plausible(problem)
             margin, choices = margin_and_choices(problem, self.catalog.names, capabilities, plausible)
             confidence = share_of(choices, problem.choice)
-        language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
         return RoutingDecision(
             model=self.catalog.names[chosen],
             decision=decision,
@@ -165,18 +170,18 @@ class Router:
             flip_margin=margin,
             classified=classified,
             language=language,
-            family=family_of(language),
+            family=family,
             boundary=boundary.boundary,
             boundary_evidence=boundary.evidence,
             fallback_reason=fallback_reason,
         )
 
-    def _problem(self, conversation: Conversation, requirements: Array, tokens: TurnTokens, open_: NDArray[np.bool_]) -> SelectionProblem:
+    def _problem(
+        self, conversation: Conversation, requirements: Array, tokens: TurnTokens, open_: NDArray[np.bool_], threshold: float
+    ) -> SelectionProblem:
         current = conversation.current_model if not conversation.compacted else None
         cost = [expected_cost_usd(model, tokens, cached=model.name == current) for model in self.catalog.models]
-        return SelectionProblem(
-            requirements, self._pool.capability, self._pool.weights, np.array(cost), open_, self.policy.shortfall_threshold
-        )
+        return SelectionProblem(requirements, self._pool.capability, self._pool.weights, np.array(cost), open_, threshold)
 
     def _choose(
         self, conversation: Conversation, problem: SelectionProblem, boundary: BoundaryEvidence, fallback_reason: str | None

@@ -37,6 +37,7 @@ def model_card(artifact: RouterArtifact, name: str = "router") -> str:
         "translation group). In brackets the 95 % interval from a bootstrap over groups. APGR: random is 0.5.",
         "",
         *[line for kind in ("pooled", "source", "family") for line in _metric_table(kind, metrics.get(kind, {}))],
+        *_guarantee(card.get("guarantee")),
         "## Limits",
         "",
         "- A requirement says how much a stronger model of the training pairs added, not how hard a task is as such.",
@@ -45,6 +46,23 @@ def model_card(artifact: RouterArtifact, name: str = "router") -> str:
         "- The default threshold fits the training pairs. Set your own for your catalog: `interlock evaluate` shows what each one costs.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _guarantee(found: Any) -> list[str]:
+    """What is promised of the thresholds and for what, where anything was asked for."""
+    if not found:
+        return []
+    about = found["about"]
+    return [
+        "## Guarantee",
+        "",
+        found["statement"],
+        "",
+        f"Calibrated on {about['prompts']} prompts of {about['groups']} groups that the heads were not fitted on "
+        f"({', '.join(about['sources'])}; {about['weak']} to {about['strong']}). It holds for prompts that come about as these did, for "
+        "this pair of models, and for these thresholds: see docs/guarantee.md.",
+        "",
+    ]
 
 
 def _sources(card: Any) -> list[tuple[Any, ...]]:

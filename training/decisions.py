@@ -28,6 +28,6 @@ def decision_table(rows: pd.DataFrame, predictions: Predictions, margin: float =
         "need": predictions.need,
         "requirement": predictions.probability(rows["capability"].tolist()),
         "target": target_of(rows, margin),
-        "chosen": predictions.chosen(predictions.threshold).astype(int),
+        "chosen": predictions.decided().astype(int),
     }
     return rows.assign(**made)[list(COLUMNS)].reset_index(drop=True)

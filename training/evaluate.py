@@ -131,6 +131,7 @@ def evaluate(
     strong: str,
     threshold: float,
     *,
+    family_thresholds: Mapping[str, float] | None = None,
     fold: NDArray[np.integer] | None = None,
     training: pd.DataFrame | None = None,
     options: EvaluationOptions | None = None,
@@ -147,11 +148,14 @@ def evaluate(
         From :func:`training.pairs.pair_rows`, with costs and tokens.
     threshold
         tau at which the choice metrics are taken.
+    family_thresholds
+        tau of families, as the router reads them, that have their own.
     training
         Rows that the baselines may learn from; None lets them learn from ``rows``, which errs in their favour.
     """
     conversations = to_conversations(rows)
     predictions = predict_pair(route, conversations, weak, strong, threshold, fold=fold, progress=progress)
+    predictions = replace(predictions, family_thresholds=family_thresholds or {})
     explainer = Explainer([route] if callable(route) else list(route), conversations, weak, strong, fold)
     about = {"weak": weak, "strong": strong, **(about or {})}
     return evaluate_predictions(rows, predictions, training=training, options=options, about=about, explainer=explainer)
@@ -173,7 +177,7 @@ def evaluate_predictions(
     """
     options = options or EvaluationOptions()
     rows = _checked(rows, predictions)
-    chosen = predictions.chosen(predictions.threshold)
+    chosen = predictions.decided()
     router = Policy(ROUTER, predictions.need, chosen, predictions.probability(rows["capability"].tolist()))
     baselines = [_at_share(policy, float(chosen.mean())) for policy in baseline_policies(rows, training, margin=options.margin)]
     return EvaluationResult(
@@ -231,7 +235,7 @@ def _operating_points(rows: pd.DataFrame, predictions: Predictions, options: Eva
     group = group_index(rows["group"])
     records = []
     for tau in sorted(why):
-        policy = Policy(ROUTER, chosen=predictions.chosen(tau))
+        policy = Policy(ROUTER, chosen=predictions.decided() if tau == predictions.threshold else predictions.chosen(tau))
         statistics = dict(policy_statistics(rows, policy, np.arange(len(rows)), group, options.margin, options.bins))
         record: dict[str, Any] = {"tau": tau, "why": "; ".join(why[tau])}
         for name, value in _estimated(statistics, group, options).items():
@@ -249,6 +253,7 @@ def _about(rows: pd.DataFrame, predictions: Predictions, training: pd.DataFrame 
         "families": int(rows["family"].nunique()),
         "prompts_with_known_cost": int(known.sum()),
         "threshold": predictions.threshold,
+        "family_thresholds": dict(predictions.family_thresholds),
         "capabilities": list(predictions.capabilities),
         "baselines_fitted_on": "the evaluated rows themselves, which errs in their favour"
         if training is None

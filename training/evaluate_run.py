@@ -40,7 +40,7 @@ class EvaluationPlan:
     prices
         List prices of the weak and the strong model; None takes the catalog's.
     threshold
-        tau of the choice metrics; None takes the router's own.
+        tau of the choice metrics; None takes the router's own, those of single families included.
     folders
         Where the recipe's files of parallel text lie.
     """
@@ -115,11 +115,15 @@ def evaluate_artifact(plan: EvaluationPlan, folder: Path | None, *, threads: int
     threshold = artifact.default_threshold if plan.threshold is None else plan.threshold
     pool, _ = plan.pool(artifact.capabilities)
     encoder = load_encoder(artifact.encoder, threads)
-    router = Router(artifact, encoder, pool, RoutingPolicy(shortfall_threshold=threshold), language_identifier())
+    families = artifact.family_thresholds if plan.threshold is None else {}
+    policy = RoutingPolicy(shortfall_threshold=threshold, family_thresholds=families)
+    router = Router(artifact, encoder, pool, policy, language_identifier())
     about = {"router": name, "encoder": f"{artifact.encoder.kind} {artifact.encoder.name}", "cost_basis": basis}
     if seen := _seen_in_training(artifact, rows):
         about["warning"] = seen
-    return evaluate(router.route, rows, *plan.names, threshold, options=plan.options, about=about, progress=progress)
+    return evaluate(
+        router.route, rows, *plan.names, threshold, family_thresholds=families, options=plan.options, about=about, progress=progress
+    )
 
 
 def evaluate_cross_validated(

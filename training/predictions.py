@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,10 @@ class Predictions:
         tau, the operating point of the router.
     cost_order
         Expected cost of the weak and the strong model as the router saw it, shape (n, 2); None means that the strong one is dearer.
+    families
+        Language family of every conversation as the router read it; empty where that was not kept.
+    family_thresholds
+        tau of families that have their own.
     """
 
     shortfall: Array
@@ -39,6 +43,8 @@ class Predictions:
     capabilities: tuple[str, ...]
     threshold: float
     cost_order: Array | None = None
+    families: tuple[str, ...] = ()
+    family_thresholds: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         n = len(self.shortfall)
@@ -48,13 +54,21 @@ class Predictions:
             )
         if np.isnan(self.shortfall).any() or np.isnan(self.requirements).any():
             raise InvalidInput("a shortfall or requirement is NaN: every prompt needs a prediction")
+        if (self.families or self.family_thresholds) and len(self.families) != n:
+            raise InvalidInput(f"{len(self.families)} families for {n} conversations: one each is needed")
 
     @property
     def need(self) -> Array:
         """How much a prompt needs the strong model: the weak model's shortfall, shape (n,)."""
         return self.shortfall[:, 0]
 
-    def chosen(self, threshold: float) -> Array:
+    def decided(self) -> Array:
+        """What the router itself chooses: as :meth:`chosen`, each family at its own tau where it has one."""
+        if not self.family_thresholds:
+            return self.chosen(self.threshold)
+        return self.chosen(np.array([self.family_thresholds.get(family, self.threshold) for family in self.families]))
+
+    def chosen(self, threshold: float | Array) -> Array:
         """1 where the strong model is chosen at tau, else 0, shape (n,). The router's own selection rule decides."""
         cost = np.array([0.0, 1.0]) if self.cost_order is None else self.cost_order
         return cheapest_capable(self.shortfall, cost, np.ones(2, dtype=np.bool_), threshold).astype(np.float64)
@@ -67,8 +81,13 @@ class Predictions:
 
     def of(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Predictions:
         """The predictions of some rows."""
-        cost = None if self.cost_order is None else self.cost_order[rows]
-        return Predictions(self.shortfall[rows], self.requirements[rows], self.capabilities, self.threshold, cost)
+        return replace(
+            self,
+            shortfall=self.shortfall[rows],
+            requirements=self.requirements[rows],
+            cost_order=None if self.cost_order is None else self.cost_order[rows],
+            families=tuple(np.asarray(self.families, dtype=object)[rows]) if self.families else (),
+        )
 
 
 def predict_pair(
@@ -101,14 +120,18 @@ def predict_pair(
     shortfall, cost = np.empty((len(conversations), 2)), np.empty((len(conversations), 2))
     requirements: list[list[float]] = []
     names: tuple[str, ...] = ()
+    families = []
     for i, conversation in enumerate(progress(conversations)):
         decision = routes[number[i]](conversation)
         pair = [_candidate(decision, weak), _candidate(decision, strong)]
         shortfall[i] = [np.inf if candidate.gates else candidate.shortfall for candidate in pair]
         cost[i] = [candidate.expected_cost_usd for candidate in pair]
+        families.append(decision.family)
         names = tuple(decision.requirements.values)
         requirements.append([decision.requirements.values[name] for name in names])
-    return Predictions(shortfall, np.reshape(requirements, (len(conversations), len(names))), names, threshold, cost)
+    return Predictions(
+        shortfall, np.reshape(requirements, (len(conversations), len(names))), names, threshold, cost, families=tuple(families)
+    )
 
 
 def from_frame(table: pd.DataFrame, capabilities: Sequence[str], threshold: float) -> Predictions:

@@ -12,6 +12,7 @@ from router.errors import InvalidInput
 from router.nearest import unknown_name
 from router.requirements import CAPABILITIES
 from router.text import TextBudget
+from training.promise import GuaranteeOptions
 from training.targets import TargetMapping
 
 RECIPE_NAME: Final = "recipe.toml"
@@ -73,7 +74,8 @@ class ParallelText:
 class Recipe:
     """Everything that decides what a training run makes of its tables.
 
-    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt.
+    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt. With
+    ``guarantee`` a share of the groups is not fitted on and chooses the threshold; without it, ``quality_goal`` does.
     """
 
     pairs: tuple[Pair, ...]
@@ -86,6 +88,7 @@ class Recipe:
     budget: TextBudget = field(default_factory=TextBudget)
     heads: Mapping[str, Any] = field(default_factory=dict)
     quality_goal: float = 0.98
+    guarantee: GuaranteeOptions | None = None
     seed: int = 0
 
     def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
@@ -105,9 +108,7 @@ class Recipe:
         return self.pairs[0].strong[0] if len(self.pairs) == 1 else f"strong of {len(self.pairs)} pairs"
 
 
-_FIELDS: Final = frozenset(
-    {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "seed", "pair", "parallel"}
-)
+_FIELDS: Final = frozenset(Recipe.__dataclass_fields__) - {"pairs"} | {"pair"}
 _HEADS: Final = frozenset(
     {
         "kind",
@@ -201,6 +202,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         budget=_built(f"{where}: budget", TextBudget, raw.get("budget", {})),
         heads=heads,
         quality_goal=goal,
+        guarantee=_built(f"{where}: guarantee", GuaranteeOptions, raw["guarantee"]) if "guarantee" in raw else None,
         seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
     )
 

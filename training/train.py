@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, Final
@@ -24,10 +24,12 @@ from training.assemble import TrainingRows, inputs_of
 from training.consistency import ParallelRows
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate_predictions
 from training.fit import RequirementsEstimator
+from training.guarantee_run import about_rows, guarantee_for, with_guarantee
 from training.pairs import pair_catalog
 from training.predictions import Predictions, predict_pair
+from training.promise import Guarantee
 from training.recipe import Recipe
-from training.split import group_folds
+from training.split import group_folds, held_out_groups
 from training.worst import Explainer
 
 Array = NDArray[np.float64]
@@ -38,10 +40,12 @@ _CARD_METRICS: Final = ("apgr", "auc", "ece", "quality_vs_strong", "strong_share
 
 @dataclass(frozen=True)
 class TrainedRouter:
-    """A router and what was measured of it on prompts it had not seen."""
+    """A router, what was measured of it on prompts it had not seen, the rows it was fitted on, and what is promised if that was wanted."""
 
     artifact: RouterArtifact
     held_out: EvaluationResult
+    fitted: pd.DataFrame
+    guarantee: Guarantee | None = None
 
 
 def parallel_inputs(encoder: TextEncoder, training: TrainingRows, recipe: Recipe) -> ParallelRows | None:
@@ -63,27 +67,66 @@ def fit_estimator(inputs: Array, training: TrainingRows, recipe: Recipe, paralle
 
 
 def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, say: Say = print) -> TrainedRouter:
-    """Embed, fit, calibrate, choose the default threshold on held-out predictions, and measure."""
+    """Embed, fit, calibrate, choose the default threshold on held-out predictions, and measure.
+
+    Where the recipe has a guarantee, a share of the groups is kept from all of this and then chooses the thresholds: what is promised is
+    promised for this very router. It is not fitted once more on everything, because nothing would be known about that one.
+    """
+    training, calibration = _set_aside(training, recipe, say)
     say(f"embedding {len(training.rows)} prompts with {encoder.spec.kind} {encoder.spec.name}")
     inputs = inputs_of(encoder, training.conversations, recipe.budget)
     kind = recipe.heads.get("kind", RequirementsEstimator().kind)
     say(f"fitting {len(recipe.capabilities)} {kind} heads on {inputs.shape[1]} columns, calibrating on held-out folds")
     parallel = parallel_inputs(encoder, training, recipe)
+    if calibration is not None:
+        parallel = _seen(parallel, training, calibration.rows)
     if parallel is not None:
         say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
     estimator = fit_estimator(inputs, training, recipe, parallel)
     need = _weak_shortfall(estimator.held_out_, estimator)
-    weak, strong = (training.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
-    threshold = threshold_for_quality(need, weak, strong, recipe.quality_goal)
-    say(f"default threshold {threshold:.3f}: the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows")
-    held_out = evaluate_predictions(
+    artifact = artifact_of(estimator, encoder, recipe, 0.0, card=_card(training, recipe))
+    guarantee = None
+    if recipe.guarantee is not None and calibration is not None:
+        route = _pair_router(artifact, encoder, artifact.default_threshold).route
+        guarantee = guarantee_for(route, calibration.rows, calibration.conversations, "weak", "strong", recipe.guarantee)
+        about = about_rows(calibration.rows, recipe.weak_title, recipe.strong_title)
+        artifact = with_guarantee(artifact, guarantee, about).artifact
+        say(guarantee.statement)
+    else:
+        weak, strong = (training.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
+        artifact = replace(artifact, default_threshold=threshold_for_quality(need, weak, strong, recipe.quality_goal))
+        goal = f"the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows"
+        say(f"default threshold {artifact.default_threshold:.3f}: {goal}")
+    held_out = _measured(training, need, estimator.held_out_, artifact, recipe)
+    return TrainedRouter(replace(artifact, metrics=compact_metrics(held_out)), held_out, training.rows, guarantee)
+
+
+def _set_aside(training: TrainingRows, recipe: Recipe, say: Say) -> tuple[TrainingRows, TrainingRows | None]:
+    """Rows to fit on, and those that choose a threshold under a guarantee."""
+    if recipe.guarantee is None:
+        return training, None
+    held = held_out_groups(training.groups, recipe.guarantee.share, recipe.seed)
+    calibration = training.of(np.flatnonzero(held))
+    say(f"setting {len(calibration.rows)} prompts of {len(set(calibration.groups))} groups aside to choose the threshold")
+    return training.of(np.flatnonzero(~held)), calibration
+
+
+def _measured(training: TrainingRows, need: Array, held_out: Array, artifact: RouterArtifact, recipe: Recipe) -> EvaluationResult:
+    """The router's figures from the held-out predictions of its fitting rows."""
+    predictions = Predictions(
+        np.stack([need, np.zeros_like(need)], axis=1),
+        held_out,
+        recipe.capabilities,
+        artifact.default_threshold,
+        families=tuple(training.rows["family"]),
+        family_thresholds=artifact.family_thresholds,
+    )
+    return evaluate_predictions(
         training.rows.assign(target=training.rows["need"]),
-        Predictions(np.stack([need, np.zeros_like(need)], axis=1), estimator.held_out_, recipe.capabilities, threshold),
+        predictions,
         options=EvaluationOptions(n_bootstrap=300, seed=recipe.seed),
         about={"weak": recipe.weak_title, "strong": recipe.strong_title},
     )
-    artifact = artifact_of(estimator, encoder, recipe, threshold, card=_card(training, recipe), metrics=compact_metrics(held_out))
-    return TrainedRouter(artifact, held_out)
 
 
 def artifact_of(
@@ -93,7 +136,6 @@ def artifact_of(
     threshold: float,
     *,
     card: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
 ) -> RouterArtifact:
     """What serving needs of a fitted estimator."""
     return RouterArtifact(
@@ -104,7 +146,6 @@ def artifact_of(
         budget=recipe.budget,
         default_threshold=threshold,
         card=card or {},
-        metrics=metrics or {},
     )
 
 

@@ -76,7 +76,7 @@ def worst_decisions(
         ``kind``, ``row`` (number in ``rows``), ids and slices, scores, ``chosen``, ``quality_lost``, ``money_wasted_usd``, ``need``,
         ``tau``, ``requirement:<capability>``, and with an explainer what :meth:`Explainer.explain` gives. No text.
     """
-    chosen = predictions.chosen(predictions.threshold)
+    chosen = predictions.decided()
     weak, strong = rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float)
     lost = np.maximum(weak, strong) - quality_of(weak, strong, chosen)
     price = (rows["strong_cost_usd"] - rows["weak_cost_usd"]).to_numpy(dtype=float)

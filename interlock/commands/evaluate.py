@@ -84,7 +84,7 @@ def evaluate(
     if cv is not None:
         result = run.evaluate_cross_validated(plan, cv, encoder=encoder, prefix=encoder_prefix, threads=threads, say=typer.echo)
     else:
-        result = run.evaluate_artifact(plan, router, threads=threads, progress=_progress)
+        result = run.evaluate_artifact(plan, router, threads=threads, progress=progress_bar)
     result = result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}", environment=environment(), created=_today())
     write_evaluation(result, output)
     _print(result)
@@ -111,7 +111,8 @@ def _track(result: EvaluationResult, output: Path, tracking_uri: str | None) -> 
     typer.echo(f"MLflow run {run}")
 
 
-def _progress(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+def progress_bar(conversations: Iterable[Conversation]) -> Iterator[Conversation]:
+    """The conversations, with a bar on stderr while they are routed."""
     from rich.console import Console
     from rich.progress import track
 

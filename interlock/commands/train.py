@@ -40,6 +40,7 @@ def train(
     from training.card import model_card
     from training.embed import CachedEncoder
     from training.recipe import recipe_of
+    from training.seen import SEEN, seen_bytes
     from training.split import FEW_ROWS, few_rows, require_rows
     from training.tracking import check_store
     from training.train import train_router
@@ -59,12 +60,15 @@ def train(
     if tracking:
         check_store(tracking_uri)
     trained = train_router(training, text_encoder, plan, typer.echo)
-    name = write_artifact(trained.artifact, output, {"README.md": model_card(trained.artifact, output.name).encode()})
+    extra = {"README.md": model_card(trained.artifact, output.name).encode(), SEEN: seen_bytes(trained.fitted)}
+    name = write_artifact(trained.artifact, output, extra)
     read_artifact(output)
     for metric in ("apgr", "auc", "ece"):
         found = trained.held_out.get(metric)
         typer.echo(f"held out, pooled: {metric} {'-' if found.value is None else f'{found.value:.3f}'} {found.note}".rstrip())
     typer.echo(f"artefact {name} in {output}")
+    if trained.guarantee is not None and not trained.guarantee.kept:
+        typer.echo("note: nothing could be promised, see above; the threshold is the strictest", err=True)
     if tracking:
         _track(trained, output, tracking_uri)
 

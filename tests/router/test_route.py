@@ -1,5 +1,6 @@
 """The one path that decides a model."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ from router.errors import CatalogError, EncoderError, InvalidInput
 from router.features import FEATURE_NAMES
 from router.health import HealthScore
 from router.route import Router, model_input
+from router.selection import RoutingPolicy
 from router.text import classify_text
 from router.types import Conversation
 
@@ -208,3 +210,28 @@ def test_training_and_serving_read_the_same_row(router: Router) -> None:
     predicted = router.predict(conversations, classified)
     for row, conversation in zip(predicted, conversations, strict=True):
         assert list(router.route(conversation).requirements.values.values()) == pytest.approx(row.tolist(), abs=1e-12)
+
+
+JAPANESE, GERMAN = Conversation.from_text("関数を書いて", language="ja"), Conversation.from_text("Schreib eine Funktion", language="de")
+
+
+def test_a_family_may_have_a_threshold_of_its_own(make_router) -> None:
+    router = make_router([0.35] * 4, shortfall_threshold=0.0, family_thresholds={"Japonic": 4.0})
+    assert (router.route(GERMAN).model, router.route(JAPANESE).model) == ("middle", "small")
+    assert router.route(JAPANESE).flip_margin.shortfall_threshold_down.value < 4.0
+
+
+def test_raising_a_familys_threshold_never_selects_a_dearer_model_there_and_changes_no_other(make_router) -> None:
+    taus = np.linspace(0, 2, 41)
+    price = {name: rank for rank, name in enumerate(("small", "middle", "large"))}
+    routed = [make_router([0.6] * 4, shortfall_threshold=0.1, family_thresholds={"Japonic": tau}) for tau in taus]
+    chosen = [price[router.route(JAPANESE).model] for router in routed]
+    assert chosen == sorted(chosen, reverse=True)
+    assert len(set(chosen)) > 1
+    assert len({router.route(GERMAN).model for router in routed}) == 1
+
+
+def test_thresholds_come_with_the_artefact_unless_a_policy_is_given(artifact, catalog: ModelCatalog, router: Router) -> None:
+    own = dataclasses.replace(artifact, default_threshold=0.3, family_thresholds={"Semitic": 0.05})
+    assert dict(Router(own, router.encoder, catalog).policy.family_thresholds) == {"Semitic": 0.05}
+    assert Router(own, router.encoder, catalog, RoutingPolicy(shortfall_threshold=0.2)).policy.threshold_for("Semitic") == 0.2

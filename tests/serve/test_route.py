@@ -151,6 +151,13 @@ def test_threshold_is_the_callers(client: TestClient) -> None:
     assert ask(client, HARD, shortfall_threshold=100)["model"] == "small"
 
 
+def test_the_callers_threshold_holds_for_every_family(serving, toy_router: Router) -> None:
+    client = serving(with_policy(toy_router, replace(toy_router.policy, shortfall_threshold=100.0, family_thresholds={"English": 0.0})))
+    assert ask(client, HARD)["model"] == "large"
+    assert ask(client, HARD, shortfall_threshold=100)["model"] == "small"
+    assert ask(client, HARD, deny=["middle"])["model"] == "large"
+
+
 def test_caller_can_narrow_the_pool_but_not_widen_it(serving, toy_router: Router) -> None:
     policy = replace(toy_router.policy, allow=frozenset({"small", "middle"}))
     client = serving(with_policy(toy_router, policy))

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
 from training.assemble import assemble, inputs_of, load_tables
 from training.card import model_card
+from training.promise import GuaranteeOptions
 from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, recipe_of
+from training.seen import seen_bytes, was_seen
 from training.targets import TargetMapping
 from training.train import cross_validate, threshold_for_quality, train_router
 
@@ -95,6 +98,36 @@ def test_a_router_learns_the_kind_of_work_and_holds_it_in_every_language(trainin
     card = model_card(trained.artifact)
     assert "| Sinitic |" in card
     assert "held-out" in card
+
+
+def test_a_guarantee_rests_on_groups_that_were_not_fitted_on(training, plan, encoder):
+    said = []
+    promised = replace(plan, guarantee=GuaranteeOptions(epsilon=0.2, delta=0.1, share=0.4))
+    trained = train_router(training, encoder, promised, say=said.append)
+    found = trained.guarantee
+    assert found.kept
+    assert trained.artifact.default_threshold == found.default_threshold > 0
+    assert trained.artifact.card["guarantee"]["statement"] == found.statement in said
+    fitted = set(trained.fitted["group"])
+    assert found.overall.groups + len(fitted) == training.rows["group"].nunique()
+    assert 1 - was_seen(training.rows, np.frombuffer(seen_bytes(trained.fitted), dtype="<u4")).mean() == pytest.approx(0.4, abs=0.05)
+    assert "## Guarantee" in model_card(trained.artifact)
+    assert trained.held_out.about["threshold"] == found.default_threshold
+
+
+def test_a_guarantee_that_cannot_be_given_is_told_and_the_strictest_threshold_taken(training, plan, encoder):
+    trained = train_router(training, encoder, replace(plan, guarantee=GuaranteeOptions(epsilon=0.001)), say=lambda _: None)
+    assert not trained.guarantee.kept
+    assert trained.artifact.default_threshold == 0.0
+    assert "Nothing can be promised: there are 96 groups" in trained.artifact.card["guarantee"]["statement"]
+
+
+def test_families_with_a_promise_are_measured_at_their_own_threshold(training, plan, encoder):
+    options = GuaranteeOptions(epsilon=0.3, delta=0.2, per_family=True, share=0.4)
+    trained = train_router(training, encoder, replace(plan, guarantee=options), say=lambda _: None)
+    thresholds = trained.artifact.family_thresholds
+    assert set(thresholds) >= {"Sinitic", "Semitic"}
+    assert trained.held_out.about["family_thresholds"] == thresholds
 
 
 def test_cross_validation_routes_every_prompt_with_a_router_that_has_not_seen_its_group(training, plan, encoder):
@@ -207,6 +240,9 @@ def test_the_command_trains_tracks_and_serves(folder, tmp_path):
         ({"pair": [{"weak": "a", "strong": "b"}], "targets": {"margin": 2}}, "margin 2"),
         ({"pair": [{"weak": "a", "strong": "b"}], "heads": {"depth": 3}}, "'depth'"),
         ({"pair": [{"weak": "a", "strong": "b"}], "encoder_prefix": 3}, "encoder_prefix is 3"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "guarantee": {"epsilon": 2}}, "epsilon of the guarantee is 2"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "guarantee": {"delta": 0.1}}, "epsilon"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "guarantee": {"epsilon": 0.1, "gamma": 1}}, "'gamma'"),
     ],
 )
 def test_a_recipe_that_cannot_be_meant_is_refused(raw, message):
