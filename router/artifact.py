@@ -8,7 +8,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from router.confidence import ResidualSample
 from router.encoder import EncoderSpec
 from router.errors import ArtifactError, InvalidInput, RouterError
 from router.features import FEATURE_NAMES
+from router.language_effects import LanguageEffects
 from router.requirements import Calibration, RequirementsPredictor, head_from_arrays
 from router.selection import check_family_thresholds, check_threshold
 from router.text import TextBudget
@@ -43,6 +44,7 @@ class RouterArtifact:
     budget: TextBudget = field(default_factory=TextBudget)
     default_threshold: float = 0.1
     family_thresholds: Mapping[str, float] = field(default_factory=dict)
+    language_effects: LanguageEffects = field(default_factory=LanguageEffects)
     card: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -76,6 +78,7 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
         "budget": {name: getattr(artifact.budget, name) for name in TextBudget.__dataclass_fields__},
         "default_threshold": artifact.default_threshold,
         **({"family_thresholds": dict(artifact.family_thresholds)} if artifact.family_thresholds else {}),
+        **({"language_effects": asdict(artifact.language_effects)} if artifact.language_effects else {}),
         "card": dict(artifact.card),
         "metrics": dict(artifact.metrics),
         "parts": {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in parts.items()},
@@ -125,11 +128,17 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
         budget=TextBudget(**{name: int(value) for name, value in manifest["budget"].items()}),
         default_threshold=float(manifest["default_threshold"]),
         family_thresholds={str(family): float(tau) for family, tau in manifest.get("family_thresholds", {}).items()},
+        language_effects=_language_effects(manifest.get("language_effects", {})),
         card=manifest.get("card", {}),
         metrics=manifest.get("metrics", {}),
     )
     _check_shapes(artifact)
     return artifact
+
+
+def _language_effects(raw: Mapping[str, Any]) -> LanguageEffects:
+    languages, families = ({str(name): float(effect) for name, effect in raw.get(kind, {}).items()} for kind in ("languages", "families"))
+    return LanguageEffects(languages, families)
 
 
 def _basis(arrays: Mapping[str, NDArray[np.generic]], first: int) -> HatBasis | None:

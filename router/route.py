@@ -96,18 +96,20 @@ class Router:
             If no model is left after the gates of policy, modality, tools and window.
         """
         classified = classify_text(conversation, self.artifact.budget)
-        requirements = self.predict([conversation], [classified])[0]
-        return self._decide(conversation, classified, requirements, find_boundary(conversation), health)
+        language = self._language(conversation, classified)
+        requirements = self.predict([conversation], [classified], [language])[0]
+        return self._decide(conversation, classified, requirements, language, find_boundary(conversation), health)
 
     def route_without_classifier(self, conversation: Conversation, problem: str, health: HealthScores = _NO_HEALTH) -> RoutingDecision:
         """The answer when classification failed: the default model, gates still kept, and the reason."""
         boundary = find_boundary(conversation)
         blank = ClassifiedText("", "")
         requirements = np.ones(len(self.artifact.capabilities))
-        return self._decide(conversation, blank, requirements, boundary, health, fallback_reason=problem)
+        language = self._language(conversation, blank)
+        return self._decide(conversation, blank, requirements, language, boundary, health, fallback_reason=problem)
 
-    def predict(self, conversations: list[Conversation], classified: list[ClassifiedText]) -> Array:
-        """Requirements, shape (n, K).
+    def predict(self, conversations: list[Conversation], classified: list[ClassifiedText], languages: list[str]) -> Array:
+        """Requirements, shape (n, K): those of the task, and what the language adds.
 
         Raises
         ------
@@ -117,7 +119,10 @@ class Router:
         requirements = self.artifact.predictor.predict(model_input(self.encoder, conversations, classified))
         if not np.isfinite(requirements).all():
             raise EncoderError(f"encoder {self.encoder.spec.name} gave a vector that is not finite: its weights or its runtime are broken")
-        return requirements
+        return self.artifact.language_effects.apply(requirements, languages)
+
+    def _language(self, conversation: Conversation, classified: ClassifiedText) -> str:
+        return conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
 
     def _prepare(self) -> _Pool:
         capabilities = self.artifact.capabilities
@@ -138,6 +143,7 @@ class Router:
         conversation: Conversation,
         classified: ClassifiedText,
         requirements: Array,
+        language: str,
         boundary: BoundaryEvidence,
         health: HealthScores,
         fallback_reason: str | None = None,
@@ -148,7 +154,6 @@ class Router:
         if not open_.any():
             first = "; ".join(f"{name}: {names[0]}" for name, names in zip(self.catalog.names, gates, strict=True))
             raise InvalidInput(f"no model of the catalog can take this conversation ({first})")
-        language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
         family = family_of(language)
         problem = self._problem(conversation, requirements, needs.tokens, open_, self.policy.threshold_for(family))
         chosen, decision, reason = self._choose(conversation, problem, boundary, fallback_reason)
@@ -173,6 +178,7 @@ class Router:
             family=family,
             boundary=boundary.boundary,
             boundary_evidence=boundary.evidence,
+            language_effect=0.0 if fallback_reason else self.artifact.language_effects.of(language),
             fallback_reason=fallback_reason,
         )
 

@@ -92,7 +92,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         noise: float = 3.0,
         noisy_copies: int = 4,
         knots: int = 6,
-        C: float = 0.03,
+        C: float = 0.01,
         consistency: float = 300.0,
         calibration_folds: int = 5,
         band_percentiles: tuple[float, float] = (1.0, 99.0),

@@ -74,6 +74,9 @@ class ParallelText:
 class Recipe:
     """Everything that decides what a training run makes of its tables.
 
+    ``language_effects`` lets the router learn what languages add to the need where the outcomes show it
+    (:mod:`training.language_effects`); without, the task alone speaks.
+
     ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt. With
     ``guarantee`` a share of the groups is not fitted on and chooses the threshold; without it, ``quality_goal`` does.
     """
@@ -89,6 +92,7 @@ class Recipe:
     heads: Mapping[str, Any] = field(default_factory=dict)
     quality_goal: float = 0.98
     guarantee: GuaranteeOptions | None = None
+    language_effects: bool = True
     seed: int = 0
 
     def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
@@ -202,6 +206,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         budget=_built(f"{where}: budget", TextBudget, raw.get("budget", {})),
         heads=heads,
         quality_goal=goal,
+        language_effects=_flag(where, "language_effects", raw.get("language_effects", True)),
         guarantee=_built(f"{where}: guarantee", GuaranteeOptions, raw["guarantee"]) if "guarantee" in raw else None,
         seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
     )
@@ -252,6 +257,12 @@ def _names(where: str, key: str, value: object, *, empty: bool = False) -> Seque
 def _text(where: str, key: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{where}: {key} is {value!r}: a text was expected")
+    return value
+
+
+def _flag(where: str, key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{where}: {key} is {value!r}: true or false was expected")
     return value
 
 

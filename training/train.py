@@ -18,6 +18,7 @@ from router.encoder import TextEncoder
 from router.errors import InvalidInput
 from router.features import FEATURE_NAMES
 from router.files.artifacts import language_identifier
+from router.language_effects import LanguageEffects
 from router.route import Router
 from router.selection import RoutingPolicy, shortfalls
 from training.assemble import TrainingRows, inputs_of
@@ -25,6 +26,7 @@ from training.consistency import ParallelRows
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate_predictions
 from training.fit import RequirementsEstimator
 from training.guarantee_run import about_rows, guarantee_for, with_guarantee
+from training.language_effects import fit_language_effects
 from training.pairs import pair_catalog
 from training.predictions import Predictions, predict_pair
 from training.promise import Guarantee
@@ -83,8 +85,12 @@ def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, s
     if parallel is not None:
         say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
     estimator = fit_estimator(inputs, training, recipe, parallel)
-    need = _weak_shortfall(estimator.held_out_, estimator)
-    artifact = artifact_of(estimator, encoder, recipe, 0.0, card=_card(training, recipe))
+    effects = language_effects(estimator, training, recipe)
+    if recipe.language_effects:
+        say(_said(effects))
+    requirements = effects.apply(estimator.held_out_, training.rows["language"].tolist())
+    need = _weak_shortfall(requirements, estimator)
+    artifact = artifact_of(estimator, encoder, recipe, 0.0, effects, card=_card(training, recipe))
     guarantee = None
     if recipe.guarantee is not None and calibration is not None:
         route = _pair_router(artifact, encoder, artifact.default_threshold).route
@@ -97,8 +103,28 @@ def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, s
         artifact = replace(artifact, default_threshold=threshold_for_quality(need, weak, strong, recipe.quality_goal))
         goal = f"the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows"
         say(f"default threshold {artifact.default_threshold:.3f}: {goal}")
-    held_out = _measured(training, need, estimator.held_out_, artifact, recipe)
+    held_out = _measured(training, need, requirements, artifact, recipe)
     return TrainedRouter(replace(artifact, metrics=compact_metrics(held_out)), held_out, training.rows, guarantee)
+
+
+def language_effects(estimator: RequirementsEstimator, training: TrainingRows, recipe: Recipe) -> LanguageEffects:
+    """What languages add to the estimator's held-out predictions; none if the recipe wants none."""
+    if not recipe.language_effects:
+        return LanguageEffects()
+    rows = training.rows
+    own = training.exercised.argmax(axis=1)
+    predicted = estimator.held_out_[np.arange(len(rows)), own]
+    source, language, family = (rows[name].to_numpy(object) for name in ("source", "language", "family"))
+    need, weight = (rows[name].to_numpy(dtype=float) for name in ("need", "row_weight"))
+    return fit_language_effects(predicted, need, source, language, family, weight)
+
+
+def _said(effects: LanguageEffects) -> str:
+    if not effects:
+        return "no language effect: in no source do languages differ by more than chance once the task is known"
+    most = sorted(effects.languages.items(), key=lambda item: -abs(item[1]))[:5]
+    listed = ", ".join(f"{name} {effect:+.2f}" for name, effect in most)
+    return f"language effects, in log-odds of the need: {listed}{', and smaller ones' if len(effects.languages) > 5 else ''}"
 
 
 def _set_aside(training: TrainingRows, recipe: Recipe, say: Say) -> tuple[TrainingRows, TrainingRows | None]:
@@ -134,6 +160,7 @@ def artifact_of(
     encoder: TextEncoder,
     recipe: Recipe,
     threshold: float,
+    effects: LanguageEffects,
     *,
     card: Mapping[str, Any] | None = None,
 ) -> RouterArtifact:
@@ -145,6 +172,7 @@ def artifact_of(
         residuals=estimator.residuals_,
         budget=recipe.budget,
         default_threshold=threshold,
+        language_effects=effects,
         card=card or {},
     )
 
@@ -199,10 +227,11 @@ def cross_validate(
         part = training.of(learn)
         seen = _seen(parallel, training, training.rows[fold == number])
         estimator = fit_estimator(inputs[learn], part, recipe, seen)
-        need = _weak_shortfall(estimator.held_out_, estimator)
+        effects = language_effects(estimator, part, recipe)
+        need = _weak_shortfall(effects.apply(estimator.held_out_, part.rows["language"].tolist()), estimator)
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
-        artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1]))
+        artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1], effects))
         say(f"fold {number + 1} of {folds}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
     # One threshold for all folds keeps the sweep of tau comparable; it is the mean of what the folds chose on their own training rows.
     threshold = float(np.mean(thresholds))

@@ -10,6 +10,7 @@ from router.catalog import ModelCatalog
 from router.errors import CatalogError, EncoderError, InvalidInput
 from router.features import FEATURE_NAMES
 from router.health import HealthScore
+from router.language_effects import LanguageEffects
 from router.route import Router, model_input
 from router.selection import RoutingPolicy
 from router.text import classify_text
@@ -207,7 +208,7 @@ def test_training_and_serving_read_the_same_row(router: Router) -> None:
     for row, conversation, text in zip(together, conversations, classified, strict=True):
         assert np.array_equal(model_input(router.encoder, [conversation], [text])[0], row)
     assert model_input(router.encoder, [], []).shape == (0, together.shape[1])
-    predicted = router.predict(conversations, classified)
+    predicted = router.predict(conversations, classified, ["und"] * 4)
     for row, conversation in zip(predicted, conversations, strict=True):
         assert list(router.route(conversation).requirements.values.values()) == pytest.approx(row.tolist(), abs=1e-12)
 
@@ -235,3 +236,15 @@ def test_thresholds_come_with_the_artefact_unless_a_policy_is_given(artifact, ca
     own = dataclasses.replace(artifact, default_threshold=0.3, family_thresholds={"Semitic": 0.05})
     assert dict(Router(own, router.encoder, catalog).policy.family_thresholds) == {"Semitic": 0.05}
     assert Router(own, router.encoder, catalog, RoutingPolicy(shortfall_threshold=0.2)).policy.threshold_for("Semitic") == 0.2
+
+
+def test_what_a_language_adds_is_said_and_counted(router: Router) -> None:
+    effects = LanguageEffects({"is": 2.0})
+    moved = Router(dataclasses.replace(router.artifact, language_effects=effects), router.encoder, router.catalog)
+    icelandic, english = (dataclasses.replace(HELLO, language=tag) for tag in ("is", "en"))
+    assert moved.route(english).requirements == router.route(english).requirements
+    assert moved.route(english).language_effect == 0.0
+    before, after = router.route(icelandic), moved.route(icelandic)
+    assert after.language_effect == 2.0
+    assert all(after.requirements.values[k] >= before.requirements.values[k] for k in after.requirements.values)
+    assert after.requirements != before.requirements

@@ -13,7 +13,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
 FIELDS = {
     "model", "decision", "reason", "requirements", "confidence", "candidates", "flip_margin", "fallback_reason", "classified", "language",
-    "family", "boundary", "router", "latency_ms",
+    "family", "language_effect", "boundary", "router", "latency_ms",
 }  # fmt: skip
 
 
