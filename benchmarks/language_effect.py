@@ -1,4 +1,4 @@
-"""A task part that knows no language and a language effect on top: what does each add?
+"""A task part that knows no language, and a language effect on top: what each of them gives.
 
 ``python -m benchmarks.language_effect --data DIR --data data/sample``
 

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -20,31 +21,35 @@ from training.prompts import to_conversations
 from training.recipe import ParallelText
 from training.tables import read_parquet
 
-MIN_LANGUAGES = 2
+MIN_LANGUAGES: Final = 2
+ANY_SOURCE: Final = ""
+"""Stands for the source of a prompt that a file of parallel text names by its id alone."""
 
 
 @dataclass(frozen=True)
 class Translations:
-    """Conversations with their source, meaning and language, in one order; ``prompt_id`` is None for texts outside the prompt tables."""
+    """Conversations with their source, meaning and language, in one order; ``prompt`` names
+    the prompt of each, as source and id, or None.
+    """
 
     conversations: list[Conversation]
     source: NDArray[np.object_]
     meaning: NDArray[np.object_]
     language: NDArray[np.object_]
-    prompt_id: NDArray[np.object_]
+    prompt: NDArray[np.object_]
 
     def __len__(self) -> int:
         return len(self.conversations)
 
     def of(self, rows: NDArray[np.intp]) -> Translations:
         """Some of them."""
-        columns = (self.source[rows], self.meaning[rows], self.language[rows], self.prompt_id[rows])
+        columns = (self.source[rows], self.meaning[rows], self.language[rows], self.prompt[rows])
         return Translations([self.conversations[i] for i in rows], *columns)
 
     def seen_by(self, prompts: pd.DataFrame) -> NDArray[np.intp]:
         """Rows whose meaning has none of the ``prompts`` (columns ``source``, ``prompt_id``): what held-out prompts leave to learn."""
-        theirs = set(zip(prompts["source"], prompts["prompt_id"], strict=True))
-        hidden = {(s, m) for s, m, p in zip(self.source, self.meaning, self.prompt_id, strict=True) if p is not None and (s, p) in theirs}
+        theirs = set(zip(prompts["source"], prompts["prompt_id"], strict=True)) | {(ANY_SOURCE, name) for name in prompts["prompt_id"]}
+        hidden = {(s, m) for s, m, prompt in zip(self.source, self.meaning, self.prompt, strict=True) if prompt in theirs}
         return np.flatnonzero([(s, m) not in hidden for s, m in zip(self.source, self.meaning, strict=True)])
 
 
@@ -65,7 +70,7 @@ def load_translations(
     chosen = [_chosen(table, texts, seed) for table, texts in zip(tables, wanted, strict=True)]
     table = pd.concat(chosen, ignore_index=True)
     sound = table[~_faulty(table, budget)].reset_index(drop=True)
-    columns = (sound[name].to_numpy(object) for name in ("source", "meaning", "language", "prompt_id"))
+    columns = (sound[name].to_numpy(object) for name in ("source", "meaning", "language", "prompt"))
     return Translations(sound["conversation"].tolist(), *columns)
 
 
@@ -77,7 +82,11 @@ def _from_prompts(texts: ParallelText, prompts: pd.DataFrame) -> pd.DataFrame:
             raise InvalidInput(
                 f"parallel source {source!r} of the recipe is not in the prompts, which are of {there}: add its folder to --data"
             )
-    table = part[["source", "prompt_id", "language"]].assign(meaning=part["group"].astype(str), conversation=to_conversations(part))
+    table = part[["source", "language"]].assign(
+        meaning=part["group"].astype(str),
+        conversation=to_conversations(part),
+        prompt=list(zip(part["source"], part["prompt_id"], strict=True)),
+    )
     return table.drop_duplicates(["source", "meaning", "language"])
 
 
@@ -99,7 +108,7 @@ def _from_file(texts: ParallelText, folders: Sequence[Path]) -> pd.DataFrame:
             "source": source,
             "meaning": table["group"].astype(str),
             "language": table["language"].astype(str),
-            "prompt_id": None,
+            "prompt": [(ANY_SOURCE, name) for name in table["outcome_prompt_id"]] if "outcome_prompt_id" in table else None,
             "conversation": table["text"].astype(str).map(Conversation.from_text),
         }
     ).drop_duplicates(["source", "meaning", "language"])

@@ -57,7 +57,8 @@ class ParallelText:
     sources
         Sources of the prompt tables whose groups hold translations.
     file
-        A Parquet file in a data folder with the columns ``group`` (equal means equal meaning), ``language``, ``text`` and maybe ``source``.
+        A Parquet file in a data folder with the columns ``group`` (equal means equal meaning), ``language``, ``text`` and maybe ``source``
+        and ``outcome_prompt_id``, the prompt that the text is a translation of: while it is held out, no translation of it is learned from.
     meanings
         Groups taken of each source, drawn at random where there are more.
     licence

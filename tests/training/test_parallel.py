@@ -33,7 +33,9 @@ def folder(tmp_path_factory):
     pd.DataFrame(outcomes, columns=["source", "prompt_id", "model", "score_kind", "score"]).to_parquet(path / "outcomes.parquet")
     rows = [(f"news-{i}", language, text.format(i)) for i in range(30) for language, text in TEXTS.items()]
     rows.append(("news-0", "it", "x"))
-    pd.DataFrame(rows, columns=["group", "language", "text"]).to_parquet(path / "news.parquet")
+    columns = ["group", "language", "text"]
+    pd.DataFrame(rows, columns=columns).assign(outcome_prompt_id="7-en").to_parquet(path / "linked.parquet")
+    pd.DataFrame(rows, columns=columns).to_parquet(path / "news.parquet")
     return path
 
 
@@ -74,6 +76,12 @@ def test_meanings_of_held_out_prompts_are_hidden_in_every_language(prompts, fold
     seen = found.of(found.seen_by(prompts[prompts["prompt_id"] == "3-de"]))
     assert "sum-3" not in set(seen.meaning)
     assert len(seen) == len(found) - len(TEXTS)
+
+
+def test_texts_of_a_file_are_hidden_with_the_prompt_they_translate(prompts, folder):
+    found = translations(prompts, folder, ParallelText(file="linked.parquet"))
+    assert len(found.seen_by(prompts[prompts["prompt_id"] == "7-en"])) == 0
+    assert len(found.seen_by(prompts[prompts["prompt_id"] == "8-en"])) == len(found)
 
 
 def test_no_parallel_text_is_fine(prompts, folder):
