@@ -28,9 +28,7 @@ ANY_SOURCE: Final = ""
 
 @dataclass(frozen=True)
 class Translations:
-    """Conversations with their source, meaning and language, in one order; ``prompt`` names
-    the prompt of each, as source and id, or None.
-    """
+    """Conversations, each with its source, meaning, language, and the prompt it is or translates, as (source, id) or None."""
 
     conversations: list[Conversation]
     source: NDArray[np.object_]
