@@ -30,7 +30,7 @@ from training.pairs import pair_catalog
 from training.predictions import predict_pair
 from training.recipe import Recipe, read_recipe
 from training.split import group_folds
-from training.train import artifact_of, fit_estimator, language_effects, parallel_inputs
+from training.train import add_language_effects, artifact_of, fit_estimator, parallel_inputs
 
 FOLDS: Final = 5
 SHARES: Final = (0.2, 0.35, 0.5, 0.65, 0.8)
@@ -65,7 +65,8 @@ def need_without(
     if parallel is not None and training.translations is not None:
         seen = parallel.of(training.translations.seen_by(training.rows[held_out]))
     estimator = fit_estimator(inputs[learn], part, plan, seen)
-    artifact = artifact_of(estimator, encoder, plan, 0.1, language_effects(estimator, part, plan))
+    effects = add_language_effects(estimator, part, plan)
+    artifact = artifact_of(estimator, encoder, plan, 0.1, effects)
     pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
     router = Router(artifact, encoder, pool, RoutingPolicy(), language_identifier())
     return predict_pair(router.route, [Conversation.from_text(text) for text in texts], "weak", "strong", 0.1).need

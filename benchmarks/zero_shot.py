@@ -26,7 +26,7 @@ from training.assemble import TrainingRows, assemble, inputs_of, load_tables
 from training.embed import CachedEncoder
 from training.pairs import pair_catalog
 from training.recipe import Recipe, read_recipe
-from training.train import artifact_of, fit_estimator, language_effects, parallel_inputs
+from training.train import add_language_effects, artifact_of, fit_estimator, parallel_inputs
 
 RECIPE: Final = Path(__file__).parent / "recipes" / "haiku-sonnet.toml"
 
@@ -48,7 +48,8 @@ class Trainer:
             families = np.array([family_of(language) for language in self.training.translations.language])
             parallel = parallel.of(np.flatnonzero(families != family))
         estimator = fit_estimator(self.inputs[learn], part, self.plan, parallel)
-        artifact = artifact_of(estimator, self.encoder, self.plan, 0.1, language_effects(estimator, part, self.plan))
+        effects = add_language_effects(estimator, part, self.plan)
+        artifact = artifact_of(estimator, self.encoder, self.plan, 0.1, effects)
         pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
         return Router(artifact, self.encoder, pool, RoutingPolicy(), language_identifier())
 

@@ -157,13 +157,18 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         fitter = _HeadFitter(self, inputs, parallel)
         decisions = self._held_out_decisions(fitter, targets, weight, keys, kinds)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
-        self.held_out_ = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
+        held_out = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
         every = np.arange(len(inputs))
         heads = tuple(fitter.head(every, targets[:, k], weight, None if kinds is None else kinds[:, k]) for k in range(targets.shape[1]))
         self.predictor_ = RequirementsPredictor(names, heads, calibrations, fitter.basis)
-        self.bands_ = fit_bands(self.held_out_, self.band_percentiles)
-        self.residuals_ = sample_residuals(self.held_out_, targets, seed=self.random_state)
+        self.take_held_out(held_out, targets)
         return self
+
+    def take_held_out(self, predicted: Array, targets: Array) -> None:
+        """Learn bands and residuals from held-out predictions and targets, shape (n, K) each."""
+        self.held_out_ = predicted
+        self.bands_ = fit_bands(predicted, self.band_percentiles)
+        self.residuals_ = sample_residuals(predicted, targets, seed=self.random_state)
 
     def predict(self, X: ArrayLike) -> Array:
         """Calibrated requirements, shape (n, K); (n,) if one target was given as a vector."""

@@ -85,11 +85,10 @@ def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, s
     if parallel is not None:
         say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
     estimator = fit_estimator(inputs, training, recipe, parallel)
-    effects = language_effects(estimator, training, recipe)
+    effects = add_language_effects(estimator, training, recipe)
     if recipe.language_effects:
         say(_said(effects))
-    requirements = effects.apply(estimator.held_out_, training.rows["language"].tolist())
-    need = _weak_shortfall(requirements, estimator)
+    need = _weak_shortfall(estimator)
     artifact = artifact_of(estimator, encoder, recipe, 0.0, effects, card=_card(training, recipe))
     guarantee = None
     if recipe.guarantee is not None and calibration is not None:
@@ -103,20 +102,22 @@ def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, s
         artifact = replace(artifact, default_threshold=threshold_for_quality(need, weak, strong, recipe.quality_goal))
         goal = f"the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows"
         say(f"default threshold {artifact.default_threshold:.3f}: {goal}")
-    held_out = _measured(training, need, requirements, artifact, recipe)
+    held_out = _measured(training, need, estimator.held_out_, artifact, recipe)
     return TrainedRouter(replace(artifact, metrics=compact_metrics(held_out)), held_out, training.rows, guarantee)
 
 
-def language_effects(estimator: RequirementsEstimator, training: TrainingRows, recipe: Recipe) -> LanguageEffects:
-    """What languages add to the estimator's held-out predictions; none if the recipe wants none."""
+def add_language_effects(estimator: RequirementsEstimator, training: TrainingRows, recipe: Recipe) -> LanguageEffects:
+    """Learn what languages add to the estimator's held-out predictions, and give it held-out predictions, bands and residuals with it."""
     if not recipe.language_effects:
         return LanguageEffects()
     rows = training.rows
-    own = training.exercised.argmax(axis=1)
-    predicted = estimator.held_out_[np.arange(len(rows)), own]
+    predicted = estimator.held_out_[np.arange(len(rows)), training.exercised.argmax(axis=1)]
     source, language, family = (rows[name].to_numpy(object) for name in ("source", "language", "family"))
     need, weight = (rows[name].to_numpy(dtype=float) for name in ("need", "row_weight"))
-    return fit_language_effects(predicted, need, source, language, family, weight)
+    effects = fit_language_effects(predicted, need, source, language, family, weight)
+    if effects:
+        estimator.take_held_out(effects.apply(estimator.held_out_, language.tolist()), training.targets)
+    return effects
 
 
 def _said(effects: LanguageEffects) -> str:
@@ -195,10 +196,10 @@ def threshold_for_quality(need: Array, weak: Array, strong: Array, goal: float) 
     return float((sorted_need[last - 1] + above) / 2)
 
 
-def _weak_shortfall(requirements: Array, estimator: RequirementsEstimator) -> Array:
-    """Shortfall of a model at the low end of every band, shape (n,): that of the weak one of any two."""
-    ones = np.ones(requirements.shape[1])
-    return np.asarray(shortfalls(requirements, estimator.bands_.low, ones).sum(axis=1))
+def _weak_shortfall(estimator: RequirementsEstimator) -> Array:
+    """Held-out shortfall of a model at the low end of every band, shape (n,): that of the weak one of any two."""
+    ones = np.ones(estimator.held_out_.shape[1])
+    return np.asarray(shortfalls(estimator.held_out_, estimator.bands_.low, ones).sum(axis=1))
 
 
 def cross_validate(
@@ -227,8 +228,8 @@ def cross_validate(
         part = training.of(learn)
         seen = _seen(parallel, training, training.rows[fold == number])
         estimator = fit_estimator(inputs[learn], part, recipe, seen)
-        effects = language_effects(estimator, part, recipe)
-        need = _weak_shortfall(effects.apply(estimator.held_out_, part.rows["language"].tolist()), estimator)
+        effects = add_language_effects(estimator, part, recipe)
+        need = _weak_shortfall(estimator)
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
         artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1], effects))
