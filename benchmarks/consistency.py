@@ -175,12 +175,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, action="append", required=True)
     parser.add_argument("--parallel", type=Path, required=True)
     parser.add_argument("--recipe", type=Path, default=RECIPE)
+    parser.add_argument("--only", action="append", default=[], help="a part of the names of the variants wanted; may be repeated")
     parser.add_argument("--output", type=Path, help="write the table as CSV")
     arguments = parser.parse_args()
     plan = read_recipe(arguments.recipe)
     bench = Bench(assemble(*load_tables(arguments.data), plan, arguments.data), plan, arguments.parallel)
     found = []
-    for variant in VARIANTS:
+    for variant in (v for v in VARIANTS if not arguments.only or any(part in v.name for part in arguments.only)):
         found.append(bench.measure(variant))
         line = pd.DataFrame(found[-1:]).round(3).to_string(index=False, header=len(found) == 1, formatters={"variant": "{:56}".format})
         print(line, flush=True)

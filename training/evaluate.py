@@ -24,10 +24,11 @@ from training.bootstrap import MIN_ROWS, Estimate, Key, Statistic, estimate, gro
 from training.data_card import family_table, source_table
 from training.decisions import decision_table
 from training.pairs import ROW_COLUMNS
+from training.parity import ParityOptions, parity_table
 from training.predictions import Predictions, Route, predict_pair
 from training.prompts import to_conversations
 from training.reliability import calibration_errors, reliability_bins
-from training.slices import policy_statistics, slices_of
+from training.slices import policy_statistics, slices_of, target_of
 from training.sweep import curves, listed_taus
 from training.worst import Explainer, worst_decisions
 
@@ -58,6 +59,7 @@ class EvaluationOptions:
     bins: int = metrics.DEFAULT_BINS
     min_rows: int = MIN_ROWS
     level: float = 0.95
+    parity: ParityOptions = field(default_factory=ParityOptions)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class EvaluationResult:
         Bins of the reliability diagrams and ECE of the router: pooled, per head, per family (:mod:`training.reliability`).
     against_english
         Difference of every family to English (:func:`training.against_english.against_english`).
+    parity
+        Equivalence of every family with the baseline (:func:`training.parity.parity_table`), by the test of ``options.parity``.
+    gate
+        Verdicts of a gate (:mod:`training.gate`); empty if there is none.
     data, families
         What was evaluated on, by source and by family (:mod:`training.data_card`).
     decisions
@@ -93,11 +99,13 @@ class EvaluationResult:
     reliability: pd.DataFrame
     calibration: pd.DataFrame
     against_english: pd.DataFrame
+    parity: pd.DataFrame
     data: pd.DataFrame
     families: pd.DataFrame
     decisions: pd.DataFrame
     worst: pd.DataFrame
     rows: pd.DataFrame = field(repr=False)
+    gate: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def with_about(self, **about: Any) -> EvaluationResult:
         """The result with more said about it (a command, a catalog, a date)."""
@@ -178,7 +186,8 @@ def evaluate_predictions(
     options = options or EvaluationOptions()
     rows = _checked(rows, predictions)
     chosen = predictions.decided()
-    router = Policy(ROUTER, predictions.need, chosen, predictions.probability(rows["capability"].tolist()))
+    probability = predictions.probability(rows["capability"].tolist())
+    router = Policy(ROUTER, predictions.need, chosen, probability)
     baselines = [_at_share(policy, float(chosen.mean())) for policy in baseline_policies(rows, training, margin=options.margin)]
     return EvaluationResult(
         about={**_about(rows, predictions, training, options), **(about or {})},
@@ -188,6 +197,7 @@ def evaluate_predictions(
         reliability=reliability_bins(rows, predictions, options),
         calibration=calibration_errors(rows, predictions, options),
         against_english=against_english(rows, router, options),
+        parity=parity_table(rows, chosen, probability, target_of(rows, options.margin), options.parity),
         data=source_table(rows),
         families=family_table(rows),
         decisions=decision_table(rows, predictions, options.margin),

@@ -43,6 +43,10 @@ def evaluate(
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for the intervals; 0 leaves them out.")] = 1000,
     min_rows: Annotated[int, typer.Option(min=1, help="A source or family with fewer prompts is flagged and gets no number.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    gate: Annotated[
+        Path | None,
+        typer.Option(help="TOML with conditions (docs/guarantee.md); exit code 3 if one is not met, after the report."),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 1,
     tracking: Annotated[bool, typer.Option(help="Log the report to MLflow.")] = True,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
@@ -59,11 +63,14 @@ def evaluate(
     from training import evaluate_run as run
     from training.environment import environment
     from training.evaluate import EvaluationOptions
+    from training.gate import FAILED, checked, passed, read_gate
+    from training.parity import ParityOptions
     from training.recipe import recipe_of
     from training.report import check_output, write_evaluation
     from training.tracking import check_store
 
     check_output(output)
+    conditions = read_gate(gate) if gate is not None else None
     if cv is not None and router is not None:
         raise InvalidInput("--cv trains routers and --router loads one: give one of them")
     if cv is None and (encoder is not None or encoder_prefix is not None):
@@ -76,7 +83,13 @@ def evaluate(
         catalog=read_catalog(catalog),
         prices=run.parse_prices(weak_prices, strong_prices),
         threshold=threshold,
-        options=EvaluationOptions(margin=margin, n_bootstrap=bootstrap, seed=seed, min_rows=min_rows),
+        options=EvaluationOptions(
+            margin=margin,
+            n_bootstrap=bootstrap,
+            seed=seed,
+            min_rows=min_rows,
+            parity=(conditions.parity if conditions else None) or ParityOptions(min_rows=max(2, min_rows)),
+        ),
         folders=tuple(data or ([prompts.parent] if prompts else [])),
     )
     if tracking:
@@ -86,11 +99,28 @@ def evaluate(
     else:
         result = run.evaluate_artifact(plan, router, threads=threads, progress=progress_bar)
     result = result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}", environment=environment(), created=_today())
+    if conditions is not None:
+        result = checked(result, conditions)
     write_evaluation(result, output)
     _print(result)
     typer.echo(f"report: {output / 'report.html'}")
     if tracking:
         _track(result, output, tracking_uri)
+    if conditions is not None:
+        _print_gate(result)
+        if not passed(result):
+            raise typer.Exit(FAILED)
+
+
+def _print_gate(result: EvaluationResult) -> None:
+    from training.report.verdicts import in_words
+
+    rows = result.gate.to_dict("records")
+    kept = [row for row in rows if row["verdict"] == "pass"]
+    for row in rows:
+        if row["verdict"] != "pass":
+            typer.echo(f"{row['verdict']}: {row['name']}: {row['condition']}: {in_words(row)}", err=True)
+    typer.echo(f"gate: {len(kept)} of {len(rows)} conditions met{'' if len(kept) == len(rows) else ', not passed'}")
 
 
 def _today() -> str:

@@ -175,3 +175,19 @@ def test_someone_elses_folder_is_left_alone(folder: Path, monkeypatch: pytest.Mo
     (tmp_path / "thesis.txt").write_text("x")
     assert _run(monkeypatch, "--data", folder / "data", *PAIR, "--output", tmp_path) == 2
     assert "holds other files" in capsys.readouterr().err
+
+
+def test_a_gate_decides_the_exit_code_after_the_report(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    out, gate = folder / "gated", folder / "gate.toml"
+    inputs = ("--data", folder / "data", "--router", folder / "router", *PAIR, "--bootstrap", 20, "--threshold", 1.75, "--output", out)
+    gate.write_text("[overall]\napgr_min = 0.5\n", encoding="utf-8")
+    assert _run(monkeypatch, *inputs, "--gate", gate) == 0
+    assert "gate: 1 of 1 conditions met" in capsys.readouterr().out
+    gate.write_text("[overall]\napgr_min = 1.9\n", encoding="utf-8")
+    assert _run(monkeypatch, *inputs, "--gate", gate) == 3
+    said = capsys.readouterr()
+    assert "fail: all: APGR at least 1.9" in said.err
+    assert "Gate: not passed" in (out / "report.html").read_text(encoding="utf-8")
+    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["gate"][0]["verdict"] == "fail"
+    gate.write_text("[overall]\napgr_mix = 1\n", encoding="utf-8")
+    assert _run(monkeypatch, *inputs, "--gate", gate) == 2

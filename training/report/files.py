@@ -20,7 +20,9 @@ from training.slices import SLICES
 RESULTS: Final = "results.json"
 DECISIONS: Final = "decisions.parquet"
 RESULTS_FORMAT: Final = 1
-TABLES: Final = ("operating_points", "curve", "reliability", "calibration", "against_english", "worst", "data", "families")
+TABLES: Final = (
+    "operating_points", "curve", "reliability", "calibration", "against_english", "parity", "gate", "worst", "data", "families",
+)  # fmt: skip
 """Tables of a result that are written as they are, each as CSV and into results.json."""
 
 

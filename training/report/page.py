@@ -18,6 +18,7 @@ from training.reliability import VIEWS
 from training.report import calibration_figures, figures, forests
 from training.report.cells import NO_NUMBER, POLICY_TITLES, SHORT, Cell, Row, cell_of, difference_cell, is_ratio, number, record_cell
 from training.report.explained import explained_rows
+from training.report.verdicts import gate_context, parity_context
 from training.report.words import sentences
 from training.slices import BASELINE_FAMILY
 
@@ -46,6 +47,8 @@ def render_page(result: EvaluationResult) -> str:
         **_calibration(result),
         **_slices(result),
         **_english(result),
+        **parity_context(result),
+        **gate_context(result),
         **_operating_points(result),
         curve=figure(figures.quality_cost_figure(result)),
         policy_titles=list(SHORT.values()),
