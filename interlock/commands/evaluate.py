@@ -45,7 +45,7 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
     gate: Annotated[
         Path | None,
-        typer.Option(help="TOML with conditions (docs/guarantee.md); exit code 3 if one is not met, after the report."),
+        typer.Option(help="TOML with conditions (docs/gate.md); exit code 3 if one is not met, after the report."),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 1,
     tracking: Annotated[bool, typer.Option(help="Log the report to MLflow.")] = True,

@@ -34,7 +34,7 @@ def gate(tmp_path: Path, text: str) -> Gate:
         ("[overall]\napgr_min = 0.6\nece_max = 0.9\n", True),
         ("[overall]\napgr_min = 2\n", False),
         ("[family]\nquality_vs_strong_min = 0.1\n", True),
-        ("[family]\nquality_vs_strong_min = 0.999999\n", False),
+        ("[family]\nquality_vs_strong_min = 1.5\n", False),
         ('families = ["English", "Japonic"]\n', True),
         ('families = ["Sinitic"]\n', False),
         ('[parity]\nmargin = 0.3\ninconclusive = "pass"\n', True),
