@@ -31,6 +31,7 @@ def model_card(artifact: RouterArtifact, name: str = "router") -> str:
         "",
         f"Prompts by family: {', '.join(f'{k} {v}' for k, v in card.get('families', {}).items())}.",
         "",
+        *_parallel(card.get("parallel")),
         "## Measured on held-out folds",
         "",
         "Every prompt was scored by heads that saw neither it nor any other prompt of its group (source document, repository, problem or "
@@ -68,6 +69,19 @@ def _guarantee(found: Any) -> list[str]:
 def _sources(card: Any) -> list[tuple[Any, ...]]:
     keys = ("source", "prompts", "groups", "languages", "weak", "strong", "score_kind", "mean_need", "licence")
     return [tuple(row.get(key, "") for key in keys) for row in card.get("sources", [])]
+
+
+def _parallel(texts: Any) -> list[str]:
+    """Translations that the heads were held to answer alike on, without any answer or score."""
+    if not texts:
+        return []
+    columns = ("source", "texts", "meanings", "languages", "licence")
+    return [
+        "Translations, of which only how the inputs vary between them was learned, no answers:",
+        "",
+        *_table(columns, [tuple(row.get(name, "") for name in columns) for row in texts]),
+        "",
+    ]
 
 
 def _metric_table(kind: str, slices: Any) -> list[str]:
