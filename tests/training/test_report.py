@@ -221,8 +221,8 @@ def test_tables_and_json_agree(result: EvaluationResult) -> None:
     files = evaluation_files(result)
     assert set(files) == {
         "report.html", "results.json", "pooled.csv", "by_source.csv", "by_family.csv", "by_capability.csv", "operating_points.csv",
-        "curve.csv", "reliability.csv", "calibration.csv", "against_english.csv", "parity.csv", "gate.csv", "worst.csv", "data.csv", "families.csv",
-        "decisions.parquet",
+        "curve.csv", "reliability.csv", "calibration.csv", "against_english.csv", "parity.csv", "gate.csv", "worst.csv", "data.csv",
+        "families.csv", "decisions.parquet",
     }  # fmt: skip
     data = json.loads(files["results.json"])
     table = pd.read_csv(io.BytesIO(files["by_family.csv"]))
