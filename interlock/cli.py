@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "label-server": "label",
         "train": "train",
         "evaluate": "evaluate",
+        "evaluate-pool": "evaluate_pool",
         "encoder": "encoder",
         "data": "data",
     }
