@@ -15,21 +15,31 @@ if TYPE_CHECKING:
 
 
 def evaluate_pool(
-    output: Annotated[Path, typer.Option(help="Folder for report.html, pool.json, curve.png and the CSV tables; new, empty, or an earlier one.")],
+    output: Annotated[
+        Path, typer.Option(help="Folder for report.html, pool.json, curve.png and the CSV tables; new, empty, or an earlier one.")
+    ],
     data: Annotated[list[Path] | None, typer.Option(help="Folder with prompts and outcomes; may be repeated.")] = None,
     prompts: Annotated[Path | None, typer.Option(help="Prompt table (.parquet, .jsonl), with --outcomes, instead of --data.")] = None,
     outcomes: Annotated[Path | None, typer.Option(help="Outcome table, with --prompts.")] = None,
     model: Annotated[list[str] | None, typer.Option(help="A model of the pool as the outcomes name it; repeat for each.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="TOML with the models, their list prices, sources and heads, instead of --model.")] = None,
-    cv: Annotated[
-        str | None, typer.Option(help="Train routers on all but one of N folds of groups, N times; 'groups' leaves out one group at a time.")
+    recipe: Annotated[
+        Path | None, typer.Option(help="TOML with the models, their list prices, sources and heads, instead of --model.")
     ] = None,
-    router: Annotated[Path | None, typer.Option(help="Artefact folder of the router to judge without --cv. Default: the shipped router.")] = None,
-    catalog: Annotated[Path | None, typer.Option(help="Catalog with list prices and, without --cv, profiles. Default: the shipped one.")] = None,
+    cv: Annotated[
+        str | None,
+        typer.Option(help="Train routers on all but one of N folds of groups, N times; 'groups' leaves out one group at a time."),
+    ] = None,
+    router: Annotated[
+        Path | None, typer.Option(help="Artefact folder of the router to judge without --cv. Default: the shipped router.")
+    ] = None,
+    catalog: Annotated[
+        Path | None, typer.Option(help="Catalog with list prices and, without --cv, profiles. Default: the shipped one.")
+    ] = None,
     score_kind: Annotated[list[str] | None, typer.Option(help="Kind of score; repeat it, best first.")] = None,
     source: Annotated[list[str] | None, typer.Option(help="Source to use; may be repeated. Default: all that have every model.")] = None,
     within: Annotated[
-        list[float] | None, typer.Option(min=0, max=100, help="Points of mean score below the best single model to aim at. Default: 0.3 and 3.2.")
+        list[float] | None,
+        typer.Option(min=0, max=100, help="Points of mean score below the best single model to aim at. Default: 0.3 and 3.2."),
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="With --cv: fast, full, or a SentenceTransformer. Default: the recipe's.")] = None,
     bootstrap: Annotated[int, typer.Option(min=0, help="Resamples for the intervals; 0 leaves them out.")] = 1000,

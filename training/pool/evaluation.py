@@ -116,9 +116,7 @@ def evaluate_pool(
     group = group_index(rows.groups)
     pool = PoolSums.of(rows.scores, rows.costs, group)
     statistics = dict(_statistics(rows, pool, group, routers, operating, goals))
-    found = estimate(
-        statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows
-    )
+    found = estimate(statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows)
     return PoolResult(
         about={**_about(rows, pool, goals, options), **(about or {})},
         estimates=pd.DataFrame([{"policy": p, "metric": m, **asdict(e)} for (p, m), e in found.items()]),

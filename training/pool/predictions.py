@@ -82,7 +82,9 @@ def predict_pool(
     routes = [route] if callable(route) else list(route)
     number = np.zeros(len(conversations), dtype=int) if fold is None else np.asarray(fold)
     if len(number) != len(conversations) or (number.size and not 0 <= number.min() <= number.max() < len(routes)):
-        raise InvalidInput(f"{len(number)} fold numbers for {len(conversations)} conversations and {len(routes)} routers: one each is needed")
+        raise InvalidInput(
+            f"{len(number)} fold numbers for {len(conversations)} conversations and {len(routes)} routers: one each is needed"
+        )
     column = {name: m for m, name in enumerate(models)}
     shortfall = np.full((len(conversations), len(models)), np.inf)
     cost = np.full(shortfall.shape, np.inf)
@@ -94,6 +96,8 @@ def predict_pool(
             if m is not None and not candidate.gates:
                 shortfall[i, m], cost[i, m] = candidate.shortfall, candidate.expected_cost_usd
         if not np.isfinite(shortfall[i]).any():
-            raise InvalidInput(f"the router can choose none of {', '.join(models)}: its pool is {', '.join(c.model for c in decision.candidates)}")
+            raise InvalidInput(
+                f"the router can choose none of {', '.join(models)}: its pool is {', '.join(c.model for c in decision.candidates)}"
+            )
         requirements.append(list(decision.requirements.values.values()))
     return PoolPredictions(shortfall, np.reshape(requirements, (len(conversations), -1)), cost)

@@ -108,7 +108,7 @@ def _bandwidths(path: Path, raw: object) -> tuple[float, ...]:
     for value in values or [None]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and 0 <= value <= 1):
             raise InvalidInput(f"{path}: bandwidths has {value!r}: one or several numbers within [0, 1] were expected")
-    return tuple(float(value) for value in values)
+    return tuple(map(float, values))
 
 
 def _seed(path: Path, raw: object) -> int:

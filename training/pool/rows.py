@@ -145,9 +145,7 @@ def pool_rows(
     return PoolRows(kept, conversations, tuple(titles), scores, cost, observed, bystanders)
 
 
-def _source_part(
-    source: str, part: pd.DataFrame, titles: Sequence[str], wanted: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame] | None:
+def _source_part(source: str, part: pd.DataFrame, titles: Sequence[str], wanted: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame] | None:
     """Scores and costs of the prompts that all models answered, and the scores of all models there; None if there are no such prompts."""
     tables = {}
     for kind, rows in part.groupby("score_kind", sort=True):

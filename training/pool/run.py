@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from router.catalog import ModelCatalog
-from router.encoder import TextEncoder
 from router.errors import InvalidInput
 from router.files.artifacts import language_identifier, read_artifact
 from router.files.encoders import load_encoder
@@ -104,9 +103,7 @@ def evaluate_cross_validated(
         "encoder": f"{text_encoder.spec.kind} {text_encoder.spec.name}",
         "list_prices": plan.recipe.cost_basis,
     }
-    result = evaluate_pool(
-        rows, predictions, operating, goals=plan.goals, options=plan.options, about=about, folds=pd.DataFrame(records)
-    )
+    result = evaluate_pool(rows, predictions, operating, goals=plan.goals, options=plan.options, about=about, folds=pd.DataFrame(records))
     kept = np.mean([fit.kept for fit in fits[ROUTER]], axis=0)
     share = dict(zip(rows.models, kept.tolist(), strict=True))
     result.models["kept_in_folds"] = [share[name] for name in result.models["model"]]
@@ -126,7 +123,7 @@ def evaluate_artifact(plan: PoolPlan, folder: Path | None, *, threads: int = 1, 
     lacking = [name for name in (model.title for model in plan.recipe.models) if name not in plan.catalog]
     if lacking:
         raise InvalidInput(
-            f"the catalog has no figures of {', '.join(map(repr, lacking))}: add them to it, or use --cv, which takes profiles from training folds"
+            f"the catalog has no figures of {', '.join(map(repr, lacking))}: add them, or use --cv, which takes profiles from training folds"
         )
     rows = plan.rows()
     artifact, name = read_artifact(folder)

@@ -50,7 +50,11 @@ def _figure(result: PoolResult, roles: Mapping[str, str], *, legend: bool) -> Fi
     if legend:
         figure.set_dpi(160)
     curve = result.curve
-    for policy, role, style, width in (("mixing", "mixing", (0, (4, 3)), 1.3), ("router, whole pool", "whole", "-", 1.3), (ROUTER, "router", "-", 2.2)):
+    for policy, role, style, width in (
+        ("mixing", "mixing", (0, (4, 3)), 1.3),
+        ("router, whole pool", "whole", "-", 1.3),
+        (ROUTER, "router", "-", 2.2),
+    ):
         part = curve[curve["policy"] == policy].sort_values("total_cost_usd")
         if len(part):
             axes.plot(part["total_cost_usd"], part["quality"], color=roles[role], linestyle=style, linewidth=width, label=policy)
@@ -68,7 +72,9 @@ def _figure(result: PoolResult, roles: Mapping[str, str], *, legend: bool) -> Fi
 
 def _models(axes: Axes, result: PoolResult, roles: Mapping[str, str]) -> None:
     table = result.models
-    axes.plot(table["total_cost_usd"], table["quality"], "o", color=roles["ink"], markersize=5.5, zorder=5, label="one model for all prompts")
+    axes.plot(
+        table["total_cost_usd"], table["quality"], "o", color=roles["ink"], markersize=5.5, zorder=5, label="one model for all prompts"
+    )
     middle = float(table["total_cost_usd"].max()) / 2
     for row in table.to_dict("records"):
         left = row["total_cost_usd"] > middle
@@ -81,7 +87,11 @@ def _models(axes: Axes, result: PoolResult, roles: Mapping[str, str]) -> None:
 def _points(axes: Axes, result: PoolResult, roles: Mapping[str, str]) -> None:
     """The oracle, the thresholds chosen on training rows, and what was published elsewhere."""
     n = result.about["prompts"]
-    points = {name: (result.get("cost_usd", name).value, result.get("quality", name).value) for name in result.policies() if _chooses(result, name)}
+    points = {
+        name: (result.get("cost_usd", name).value, result.get("quality", name).value)
+        for name in result.policies()
+        if _chooses(result, name)
+    }
     for name, (cost, quality) in points.items():
         if cost is None or quality is None:
             continue

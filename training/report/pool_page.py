@@ -112,7 +112,9 @@ def _remark(row: dict[str, Any]) -> str:
 
 
 def _cell(metric: str, estimate: Estimate) -> Cell:
-    interval = "" if estimate.low is None or estimate.high is None else f"{_number(metric, estimate.low)} to {_number(metric, estimate.high)}"
+    interval = (
+        "" if estimate.low is None or estimate.high is None else f"{_number(metric, estimate.low)} to {_number(metric, estimate.high)}"
+    )
     return Cell(_number(metric, estimate.value), interval, estimate.note)
 
 
