@@ -27,6 +27,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "train": "train",
         "evaluate": "evaluate",
         "evaluate-pool": "evaluate_pool",
+        "profile": "profile",
         "encoder": "encoder",
         "data": "data",
     }

@@ -87,6 +87,11 @@ class PoolRows:
             observed=self.observed[index],
         )
 
+    def of_models(self, index: NDArray[np.intp]) -> PoolRows:
+        """The same prompts with some of the models."""
+        names = tuple(self.models[m] for m in index)
+        return replace(self, models=names, scores=self.scores[:, index], costs=self.costs[:, index])
+
 
 def pool_rows(
     prompts: pd.DataFrame,

@@ -123,7 +123,7 @@ def evaluate_artifact(plan: PoolPlan, folder: Path | None, *, threads: int = 1, 
     lacking = [name for name in (model.title for model in plan.recipe.models) if name not in plan.catalog]
     if lacking:
         raise InvalidInput(
-            f"the catalog has no figures of {', '.join(map(repr, lacking))}: add them, or use --cv, which takes profiles from training folds"
+            f"the catalog has no figures of {', '.join(map(repr, lacking))}: add them, or use --cv, with profiles from training folds"
         )
     rows = plan.rows()
     artifact, name = read_artifact(folder)

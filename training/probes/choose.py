@@ -24,9 +24,9 @@ def choose_probes(bank: Bank, n: int, method: Method = "spread", seed: int = 0) 
     Parameters
     ----------
     method
-        ``spread``: sort the prompts by difficulty, cut them into n equal parts, and draw one from each. ``information``: add, one by one, the
-        prompt that lowers the expected variance of the score most, by Fisher information. The second looks better on paper and is worse on
-        real models (docs/decisions/0010-probes.md), because prompts that told the reference models apart most did so partly by chance.
+        ``spread``: sort the prompts by difficulty, cut them into n equal parts, and draw one from each. ``information``: add, one by one,
+        the prompt that lowers the expected variance of the score most, by Fisher information. The second looks better on paper and is
+        worse on real models (docs/decisions/0010-probes.md): what told the reference models apart most did so partly by chance.
 
     Raises
     ------

@@ -62,9 +62,7 @@ def estimate_score(items: Items, scores: Array, *, level: float = 0.95, telling:
     if not 0 < level < 1:
         raise InvalidInput(f"level {level!r}: a number between 0 and 1 was expected")
     if telling is not None and not telling[asked].any():
-        raise InvalidInput(
-            f"none of the {int(asked.sum())} probes tells models apart: all reference models scored the same on each of them"
-        )
+        raise InvalidInput(f"none of the {int(asked.sum())} probes tells models apart: on each, all reference models scored the same")
     weight = ability(items, scores, prior(NEW_MODEL_SD))
     rest = items.of(np.flatnonzero(~asked)).probability(GRID)
     mean = (scores[asked].sum() + rest.sum(axis=1)) / scores.size

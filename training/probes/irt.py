@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from router.errors import InvalidInput
 
 Array = NDArray[np.float64]
-# Abilities have mean 0 and standard deviation 1 in the reference models; the grid goes well beyond, since a new model may be better than all.
+# Abilities have mean 0 and standard deviation 1 in the reference models; the grid goes well beyond: a new model may be better than all.
 GRID: Final[Array] = np.linspace(-5.0, 5.0, 81)
 _ROUNDS: Final = 60
 _NEWTON_STEPS: Final = 2
@@ -110,7 +110,7 @@ def _posterior(items: Items, right: Array, answered: Array, weight: Array) -> Ar
     log = right @ np.log(p).T + (answered - right) @ np.log1p(-p).T + np.log(np.maximum(weight, 1e-300))
     log -= log.max(axis=1, keepdims=True)
     density = np.exp(log)
-    return np.asarray(density / density.sum(axis=1, keepdims=True))
+    return np.asarray(density / density.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _newton(slope: Array, intercept: Array, tries: Array, successes: Array) -> tuple[Array, Array, float]:
@@ -130,4 +130,4 @@ def _newton(slope: Array, intercept: Array, tries: Array, successes: Array) -> t
     step_d = np.clip((h_ss * by_intercept - h_sd * by_slope) / determinant, -1.0, 1.0)
     log_slope = np.clip(log_slope + step_s, np.log(0.05), np.log(5.0))
     moved = float(max(np.abs(step_s).max(), np.abs(step_d).max()))
-    return np.exp(log_slope), np.clip(intercept + step_d, -10.0, 10.0), moved
+    return np.asarray(np.exp(log_slope)), np.asarray(np.clip(intercept + step_d, -10.0, 10.0)), moved

@@ -50,16 +50,17 @@ def linked(estimate: ScoreEstimate, bank_scores: Array, figures: Array, capabili
         Fewer than two anchors, anchors of equal score, or a line that falls.
     """
     if bank_scores.size < 2 or np.ptp(bank_scores) < 1e-9:
+        alike = " of one and the same score" if bank_scores.size > 1 else ""
         raise InvalidInput(
-            f"{capability}: the catalog and the outcomes share {bank_scores.size} models"
-            f"{' of one and the same score' if bank_scores.size > 1 else ''}, and two of different scores are needed to put the figure on the "
-            "catalog's scale; add them, or write the score as it is (--scale outcomes) where all figures of the catalog come from these outcomes"
+            f"{capability}: the catalog and the outcomes share {bank_scores.size} models{alike}, and two of different scores are needed to "
+            "put the figure on the catalog's scale; add them, or write the score as it is (--scale outcomes) where all figures of the "
+            "catalog come from these outcomes"
         )
     slope, intercept = np.polyfit(bank_scores, figures, 1)
     if slope <= 0:
         raise InvalidInput(
-            f"{capability}: the catalog's figures do not rise with the scores of the {bank_scores.size} models that have both: they measure "
-            "different things"
+            f"{capability}: the catalog's figures do not rise with the scores of the {bank_scores.size} models that have both: they "
+            "measure different things"
         )
     error = _link_error(estimate.score, bank_scores, figures - (slope * bank_scores + intercept))
     at = [slope * value + intercept for value in (estimate.score, estimate.low, estimate.high)]
@@ -70,9 +71,7 @@ def linked(estimate: ScoreEstimate, bank_scores: Array, figures: Array, capabili
     value, low, high = (float(np.clip(v, 0.0, 1.0)) for v in (at[0], low, high))
     notes = estimate.notes
     if bank_scores.size < _FEW_ANCHORS and error == 0 and np.abs(figures - bank_scores).max() > 1e-3:
-        notes += (
-            f"only {bank_scores.size} models are in the catalog and in the outcomes: how far the two scales differ is not in the interval",
-        )
+        notes += (f"only {bank_scores.size} models are in both catalog and outcomes: how far the scales differ is not in the interval",)
     return Figure(value, low, high, f"a line through {bank_scores.size} models of the catalog", notes)
 
 
