@@ -134,10 +134,13 @@ def evaluate_predictions(
     predictions: Predictions,
     *,
     training: pd.DataFrame | None = None,
+    learned: Sequence[Policy] = (),
     options: EvaluationOptions | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> EvaluationResult:
     """Measure predictions that were made already, cross-validated ones for instance; see :func:`evaluate`.
+
+    ``learned`` are further policies on the same rows, which did not learn from them (:mod:`training.learned_baselines`).
 
     An optional column ``target`` in ``rows`` is what the requirement is meant to predict (for ECE); without it, whether the strong model
     adds value.
@@ -146,7 +149,8 @@ def evaluate_predictions(
     rows = _checked(rows, predictions)
     chosen = predictions.chosen(predictions.threshold)
     router = Policy(ROUTER, predictions.need, chosen, predictions.probability(rows["capability"].tolist()))
-    baselines = [_at_share(policy, float(chosen.mean())) for policy in baseline_policies(rows, training, margin=options.margin)]
+    simple = baseline_policies(rows, training, margin=options.margin)
+    baselines = [_at_share(policy, float(chosen.mean())) for policy in (*simple, *learned)]
     return EvaluationResult(
         about={**_about(rows, predictions, training, options), **(about or {})},
         estimates=_estimates(rows, [router, *baselines], options),

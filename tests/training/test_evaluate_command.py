@@ -98,6 +98,7 @@ def test_a_report_from_files(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
         (("--prompts", "p.jsonl"), "go together"),
         ((*PAIR, "--encoder", "full"), "say what --cv trains with"),
         ((*PAIR, "--encoder-prefix", "query: "), "say what --cv trains with"),
+        ((*PAIR, "--baselines", "all"), "add --cv"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

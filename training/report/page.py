@@ -11,7 +11,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from training.baselines import BASELINES
+from training.baselines import BASELINES, LEARNED
 from training.bootstrap import Estimate
 from training.evaluate import METRICS, ROUTER, EvaluationResult
 from training.report import figures
@@ -36,7 +36,9 @@ _SHORT: Final[Mapping[str, str]] = {
 }  # fmt: skip
 POLICY_TITLES: Final[Mapping[str, str]] = {
     ROUTER: "router", "always_weak": "always-weak", "always_strong": "always-strong", "best_single": "best single", "random": "random",
-    "length": "length rule", "source_mean": "source mean", "oracle": "oracle",
+    "length": "length rule", "source_mean": "source mean", "oracle": "oracle", "knn": "nearest neighbours", "svm": "linear SVM",
+    "logistic": "logistic", "mlp": "MLP", "mf": "matrix factorisation", "irt": "item response", "forest": "random forest",
+    "boosted": "boosted trees",
 }  # fmt: skip
 
 
@@ -76,7 +78,7 @@ def render_page(result: EvaluationResult) -> str:
         slice_tables={kind: _slice_rows(result, kind) for kind in ("family", "source", "capability")},
         policy_titles=list(_SHORT.values()),
         policy_rows=_policy_rows(result),
-        baselines={POLICY_TITLES[name]: text for name, text in BASELINES.items()},
+        baselines={POLICY_TITLES[name]: text for name, text in {**BASELINES, **LEARNED}.items() if name in _policies(result)},
         operating_points=_operating_rows(result),
         data=result.data.to_dict("records"),
         percent=lambda value: f"{value:.0%}",
@@ -126,7 +128,12 @@ def _policy_rows(result: EvaluationResult) -> list[Row]:
             title, 0, tuple(_cell(metric, result.get(metric, policy)) if (policy, metric) in have else Cell("") for metric in METRICS_SHOWN)
         )
         for policy, title in POLICY_TITLES.items()
+        if policy in _policies(result)
     ]
+
+
+def _policies(result: EvaluationResult) -> frozenset[str]:
+    return frozenset(result.estimates["policy"])
 
 
 METRICS_SHOWN: Final = tuple(_SHORT)
