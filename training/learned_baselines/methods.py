@@ -22,7 +22,7 @@ from training.learned_baselines.items import ItemResponse
 from training.learned_baselines.matrix import MatrixFactorisation
 from training.learned_baselines.pair import PairClassifier, PairRegressor
 
-_STRENGTHS: Final = (0.0003, 0.003, 0.03)
+_STRENGTHS: Final = (0.0003, 0.003, 0.03, 0.3)
 
 
 Candidates = list[tuple[str, BaseEstimator]]
@@ -31,7 +31,7 @@ Candidates = list[tuple[str, BaseEstimator]]
 
 def _nearest(n: int, seed: int) -> Candidates:
     # By distance, so that few neighbours of 0 and 1 do not tie.
-    numbers = sorted({min(k, max(1, n // 3)) for k in (10, 30, 100)})
+    numbers = sorted({min(k, max(1, n // 3)) for k in (5, 15, 50, 150)})
     return [(f"k={k}", _regressor(KNeighborsRegressor(k, weights="distance", metric="cosine"))) for k in numbers]
 
 
