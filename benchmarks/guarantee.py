@@ -124,6 +124,8 @@ def plot(table: pd.DataFrame, path: Path) -> None:
                 if delta is not None:
                     axes.axhline(delta, color=colour, linestyle=":", linewidth=1)
             axes.set_xscale("log")
+            axes.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+            axes.set_xticks([], minor=True)
             axes.set_title(f"at most {epsilon:g} lost", fontsize=9)
             axes.set_xlabel("calibration groups")
         panels[0].set_ylabel("limit broken")
