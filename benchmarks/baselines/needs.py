@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from training.learned_baselines import fit_baseline
 from training.train import held_out_predictions
 
 OURS: Final = "interlock"
+OURS_ALONE: Final = "interlock without translations"
+"""Ours by the pool's recipe, and without its parallel texts: what being held to answer alike in every language costs."""
 EMBEDDING: Final = "embedding"
 ALL: Final = "embedding + columns"
 """What a baseline reads: the embedding alone, or exactly what our heads read."""
@@ -39,6 +42,12 @@ def our_needs(pool: PoolData, cache: Path, say: Say) -> Array:
         return held_out_predictions(pool.training, pool.inputs, pool.fold, pool.encoder, pool.recipe, say=say)[0].need
 
     return _kept(cache / pool.name / f"{OURS}-{key}.npy", make)
+
+
+def our_needs_alone(pool: PoolData, cache: Path, say: Say) -> Array:
+    """:func:`our_needs` of a router that learns from no translations."""
+    training = replace(pool.training, translations=None)
+    return our_needs(replace(pool, training=training, recipe=replace(pool.recipe, parallel=())), cache, say)
 
 
 def learned_needs(pool: PoolData, method: str, inputs: str, cache: Path, say: Say) -> Array:
