@@ -46,7 +46,7 @@ def against_best(table: pd.DataFrame) -> pd.DataFrame:
     records = []
     for (pool, name), part in table.groupby(["pool", "slice"], sort=False):
         mine = part[part["router"] == OURS].iloc[0]
-        others = part[[is_baseline(router, OURS) for router in part["router"]] & part["apgr"].notna()]
+        others = part[part["router"].map(lambda router: is_baseline(router, OURS)) & part["apgr"].notna()]
         record: dict[str, Any] = {"pool": pool, "slice": name, "n": int(mine["n"]), "n_groups": int(mine["n_groups"])}
         record |= {"ours": mine["apgr"], "ours_low": mine["low"], "ours_high": mine["high"], "note": mine["note"]}
         if pd.notna(mine["low"]):
