@@ -17,7 +17,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.baselines.compare import compare
-from benchmarks.baselines.needs import ALL, EMBEDDING, OURS, label_of, learned_needs, our_needs, rule_needs
+from benchmarks.baselines.needs import ALL, EMBEDDING, OURS, OURS_ALONE, label_of, learned_needs, our_needs, our_needs_alone, rule_needs
 from benchmarks.baselines.pools import POOLS, PoolData, load_pool
 from benchmarks.baselines.report import against_best, markdown, plot, records, summary
 from training.bootstrap import Array
@@ -28,7 +28,7 @@ _BEGUN = time.monotonic()
 
 def needs_of(pool: PoolData, methods: tuple[str, ...], cache: Path) -> dict[str, Array]:
     """Needs of ours, the rules and the learned baselines."""
-    needs = {OURS: our_needs(pool, cache, _say), **rule_needs(pool)}
+    needs = {OURS: our_needs(pool, cache, _say), OURS_ALONE: our_needs_alone(pool, cache, _say), **rule_needs(pool)}
     for method in methods:
         for inputs in (EMBEDDING, ALL):
             needs[label_of(method, inputs)] = learned_needs(pool, method, inputs, cache, _say)

@@ -27,13 +27,13 @@ def compare(rows: pd.DataFrame, needs: Mapping[str, Array], ours: str, *, n_boot
     needs
         Shape (n,) each, by router.
     ours
-        The router that the others are compared with.
+        The router that the others are compared with. Others whose names begin with it are variants of it and no baselines.
 
     Returns
     -------
     pandas.DataFrame
         ``apgr`` with its interval; ``ahead``, APGR of ours minus that of the router, with its interval; ``p``, two-sided, from the share of
-        resamples on the other side of zero; ``p_holm``, corrected for all routers of the slice but the upper bound. Missing where ``note``
+        resamples on the other side of zero; ``p_holm``, corrected for all baselines of the slice. Missing where ``note``
         says why.
     """
     tables = []
@@ -42,6 +42,11 @@ def compare(rows: pd.DataFrame, needs: Mapping[str, Array], ours: str, *, n_boot
         part = {router: need[members] for router, need in needs.items()}
         tables.append(_slice(rows.iloc[members], part, ours, n_bootstrap, seed).assign(slice=name))
     return pd.concat(tables, ignore_index=True)
+
+
+def is_baseline(router: str, ours: str) -> bool:
+    """Whether a router is neither ours, nor a variant of ours, nor the upper bound."""
+    return not router.startswith(ours) and router != UPPER_BOUND
 
 
 def _slice(rows: pd.DataFrame, needs: Mapping[str, Array], ours: str, n_bootstrap: int, seed: int) -> pd.DataFrame:
@@ -62,7 +67,7 @@ def _slice(rows: pd.DataFrame, needs: Mapping[str, Array], ours: str, n_bootstra
     table["ahead"] = [found[ours].value - found[name].value for name in table["router"]]  # type: ignore[operator]
     intervals = [np.nanquantile(difference[name], [0.025, 0.975]) for name in table["router"]]
     table["ahead_low"], table["ahead_high"] = ([float(i[end]) for i in intervals] for end in (0, 1))
-    others = [name for name in table["router"] if name not in (ours, UPPER_BOUND)]
+    others = [name for name in table["router"] if is_baseline(name, ours)]
     p = {name: two_sided(difference[name]) for name in others}
     corrected = dict(zip(p, holm(np.array(list(p.values()))), strict=True))
     return table.assign(p=table["router"].map(p), p_holm=table["router"].map(corrected))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from training.learned_baselines import fit_baseline
 from training.train import held_out_predictions
 
 OURS: Final = "interlock"
+OURS_ALONE: Final = "interlock without translations"
+"""Ours by the pool's recipe, and without its parallel texts: what being held to answer alike in every language costs."""
 EMBEDDING: Final = "embedding"
 ALL: Final = "embedding + columns"
 """What a baseline reads: the embedding alone, or exactly what our heads read."""
@@ -33,12 +36,18 @@ def label_of(method: str, inputs: str) -> str:
 
 def our_needs(pool: PoolData, cache: Path, say: Say) -> Array:
     """Weak model's shortfall by ``Router.route``, shape (n,)."""
-    key = _key(_sources("router", "training"), pool.inputs, pool.training.targets, pool.fold, repr(pool.recipe))
+    key = key_of(_sources("router", "training"), pool.inputs, pool.training.targets, pool.fold, repr(pool.recipe))
 
     def make() -> Array:
         return held_out_predictions(pool.training, pool.inputs, pool.fold, pool.encoder, pool.recipe, say=say)[0].need
 
     return _kept(cache / pool.name / f"{OURS}-{key}.npy", make)
+
+
+def our_needs_alone(pool: PoolData, cache: Path, say: Say) -> Array:
+    """:func:`our_needs` of a router that learns from no translations."""
+    training = replace(pool.training, translations=None)
+    return our_needs(replace(pool, training=training, recipe=replace(pool.recipe, parallel=())), cache, say)
 
 
 def learned_needs(pool: PoolData, method: str, inputs: str, cache: Path, say: Say) -> Array:
@@ -47,7 +56,7 @@ def learned_needs(pool: PoolData, method: str, inputs: str, cache: Path, say: Sa
     need = np.empty(len(table))
     for number in np.unique(pool.fold):
         learn, held = np.flatnonzero(pool.fold != number), np.flatnonzero(pool.fold == number)
-        key = _key(_sources("training/learned_baselines"), table, np.nan_to_num(pool.scores, nan=-1.0), pool.fold, str(number))
+        key = key_of(_sources("training/learned_baselines"), table, np.nan_to_num(pool.scores, nan=-1.0), pool.fold, str(number))
         file = cache / pool.name / f"{method}-{inputs.replace(' ', '')}-{number}-{key}.npy"
 
         def make(learn: Any = learn, held: Any = held, number: int = int(number)) -> Array:
@@ -79,7 +88,8 @@ def _sources(*folders: str) -> bytes:
     return b"".join(path.read_bytes() for path in files)
 
 
-def _key(*parts: bytes | str | np.ndarray[Any, Any]) -> str:
+def key_of(*parts: bytes | str | np.ndarray[Any, Any]) -> str:
+    """Sixteen hex digits that change with any part."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode() if isinstance(part, str) else part if isinstance(part, bytes) else np.ascontiguousarray(part).tobytes())

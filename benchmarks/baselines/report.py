@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from benchmarks.baselines.compare import POOLED, UPPER_BOUND
+from benchmarks.baselines.compare import POOLED, UPPER_BOUND, is_baseline
 from benchmarks.baselines.needs import OURS, RULES
 
 LEVEL: Final = 0.05
@@ -46,7 +46,7 @@ def against_best(table: pd.DataFrame) -> pd.DataFrame:
     records = []
     for (pool, name), part in table.groupby(["pool", "slice"], sort=False):
         mine = part[part["router"] == OURS].iloc[0]
-        others = part[~part["router"].isin([OURS, UPPER_BOUND]) & part["apgr"].notna()]
+        others = part[part["router"].map(lambda router: is_baseline(router, OURS)) & part["apgr"].notna()]
         record: dict[str, Any] = {"pool": pool, "slice": name, "n": int(mine["n"]), "n_groups": int(mine["n_groups"])}
         record |= {"ours": mine["apgr"], "ours_low": mine["low"], "ours_high": mine["high"], "note": mine["note"]}
         if pd.notna(mine["low"]):
@@ -70,7 +70,7 @@ def markdown(table: pd.DataFrame, command: str) -> str:
     ]
     for row in summary(table).itertuples():
         rank = "-" if pd.isna(row.mean_rank) else f"{row.mean_rank:.1f}"
-        tests = "-" if row.router in (OURS, UPPER_BOUND) else f"{row.ours_ahead} / {row.ours_behind} of {row.sources}"
+        tests = "-" if not is_baseline(row.router, OURS) else f"{row.ours_ahead} / {row.ours_behind} of {row.sources}"
         lines.append(f"| {row.router} | {row.mean_apgr_sources:.3f} | {row.mean_apgr_pools:.3f} | {rank} | {tests} |")
     lines += [
         "",
@@ -101,7 +101,7 @@ def plot(table: pd.DataFrame, path: Path) -> None:
     for y, (pool, name) in enumerate(slices):
         part = shown[(shown["pool"] == pool) & (shown["slice"] == name)]
         mine = part[part["router"] == OURS].iloc[0]
-        learned = part[~part["router"].isin([OURS, *RULES])]
+        learned = part[[is_baseline(router, OURS) and router not in RULES for router in part["router"]]]
         rules = part[part["router"].isin(RULES)]
         axes.plot(
             learned["apgr"], np.full(len(learned), y), "o", color="#8a8f98", markersize=4, label="learned baselines" if y == 0 else None

@@ -18,7 +18,7 @@ from benchmarks.baselines.__main__ import write
 from benchmarks.baselines.compare import compare
 from benchmarks.baselines.needs import OURS, our_needs, rule_needs
 from benchmarks.baselines.pools import POOLS, SAMPLE, load_pool
-from benchmarks.peers.exchange import run_peer
+from benchmarks.peers.exchange import peer_needs
 
 PEERS: Final = ("litellm", "routellm", "llmrouter")
 _HERE: Final = Path(__file__).parent
@@ -41,10 +41,11 @@ def main() -> None:
     found = []
     for name in arguments.pools:
         pool = load_pool(name, arguments.data, arguments.encoder, arguments.most)
-        needs = {OURS: our_needs(pool, arguments.output / "cache" / arguments.encoder, print), **rule_needs(pool)}
+        cache = arguments.output / "cache" / arguments.encoder
+        needs = {OURS: our_needs(pool, cache, print), **rule_needs(pool)}
         for peer in arguments.peers:
             python = arguments.venvs.resolve() / peer / "bin" / "python"
-            needs |= run_peer(pool, python, _HERE / f"run_{peer}.py", arguments.timeout)
+            needs |= peer_needs(pool, python, _HERE / f"run_{peer}.py", cache, arguments.timeout)
             print(f"{name}: {peer} done", flush=True)
         found.append(compare(pool.rows, needs, OURS, n_bootstrap=arguments.bootstrap).assign(pool=name))
         write(pd.concat(found, ignore_index=True), arguments.output, f"python -m benchmarks.peers {shlex.join(sys.argv[1:])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -11,8 +12,10 @@ from typing import Final
 
 import numpy as np
 
+from benchmarks.baselines.needs import key_of
 from benchmarks.baselines.pools import PoolData
 from router.errors import InvalidInput
+from router.files.atomic import write_atomically
 from training.bootstrap import Array
 
 _OFFLINE: Final = {
@@ -38,6 +41,20 @@ def export(pool: PoolData, folder: Path) -> None:
         np.savez(part / "held.npz", X=X[held])
         said = {"train": [texts[i] for i in learn], "held": [texts[i] for i in held]}
         (part / "texts.json").write_text(json.dumps(said), encoding="utf-8", errors="replace")
+
+
+def peer_needs(pool: PoolData, python: Path, script: Path, cache: Path, timeout_s: float) -> dict[str, Array]:
+    """:func:`run_peer`, kept; run anew when embedding, scores, folds, script or pinned packages change."""
+    pinned = script.parent / "requirements" / f"{script.stem.removeprefix('run_')}.txt"
+    scores = pool.rows[["weak", "strong"]].to_numpy(dtype=float)
+    key = key_of(pool.embedding, scores, pool.fold, script.read_bytes(), pinned.read_bytes())
+    file = cache / pool.name / f"{script.stem}-{key}.npz"
+    if not file.is_file():
+        buffer = io.BytesIO()
+        np.savez(buffer, allow_pickle=False, **run_peer(pool, python, script, timeout_s))
+        write_atomically(file, buffer.getvalue())
+    with np.load(file) as found:
+        return {name: np.asarray(found[name], dtype=np.float64) for name in found.files}
 
 
 def run_peer(pool: PoolData, python: Path, script: Path, timeout_s: float) -> dict[str, Array]:
