@@ -16,7 +16,7 @@ from router.languages import estimate_tokens
 from router.types import Conversation
 from training.dedup import near_duplicates
 from training.outcomes import known_model, match_prompts, pair_scores
-from training.prompts import to_conversations
+from training.prompts import Conversations
 from training.split import group_key, prompt_texts
 from training.targets import CAPABILITY_OF_TASK
 
@@ -98,8 +98,9 @@ def pair_rows(
     pairs = _with_costs(pairs, table, weak_name, strong_name)
     rows = _grouped(prompts, pairs, similarity)
     rows = pairs.merge(rows, on=["source", "prompt_id"], how="inner", validate="one_to_one")
-    rows["capability"] = [_capability(row) for row in rows.reindex(columns=["capability", "task_kind"]).to_dict("records")]
-    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in to_conversations(rows)]
+    kinds = rows.reindex(columns=["capability", "task_kind"])
+    rows["capability"] = list(map(_capability, kinds["capability"], kinds["task_kind"]))
+    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in Conversations(rows)]
     return rows.sort_values(["source", "prompt_id"], ignore_index=True)
 
 
@@ -107,9 +108,11 @@ def with_expected_costs(
     rows: pd.DataFrame, conversations: Sequence[Conversation], pool: ModelCatalog, priced: bool, output_tokens: int
 ) -> pd.DataFrame:
     """Where outcomes have no cost and prices are known, fill in the cost of one turn at list price."""
-    tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
     filled = rows.copy()
     both = rows[["weak_cost_usd", "strong_cost_usd"]].notna().all(axis=1).to_numpy()
+    if both.all():
+        return filled
+    tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
     for model, column in zip(pool.models, ("weak_cost_usd", "strong_cost_usd"), strict=True):
         expected = np.array([expected_cost_usd(model, turn) for turn in tokens]) if priced else np.full(len(rows), np.nan)
         filled[column] = np.where(both, rows[column], expected)
@@ -158,8 +161,7 @@ def _grouped(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | Non
     return grouped.assign(near_duplicate=np.isin(np.arange(len(part)), [later for _, later in duplicates]))
 
 
-def _capability(row: dict[str, Any]) -> str:
-    given, kind = row["capability"], row["task_kind"]
+def _capability(given: Any, kind: Any) -> str:
     if isinstance(given, str) and given:
         return given
     return CAPABILITY_OF_TASK.get(kind, "unknown") if isinstance(kind, str) else "unknown"

@@ -21,7 +21,8 @@ from router.files.artifacts import language_identifier
 from router.language_effects import LanguageEffects
 from router.route import Router
 from router.selection import RoutingPolicy, shortfalls
-from training.assemble import TrainingRows, inputs_of
+from training.assemble import TrainingRows
+from training.inputs import inputs_of
 from training.consistency import ParallelRows
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate_predictions
 from training.fit import RequirementsEstimator

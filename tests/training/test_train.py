@@ -15,7 +15,8 @@ from router.encoder import EncoderSpec
 from router.errors import InvalidInput
 from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
-from training.assemble import assemble, inputs_of, load_tables
+from training.assemble import assemble, load_tables
+from training.inputs import inputs_of
 from training.card import model_card
 from training.promise import GuaranteeOptions
 from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, recipe_of

@@ -1,0 +1,175 @@
+"""Where independent pieces of work run: in this process, in several on this machine, or on a Dask cluster.
+
+A piece is ``function(shared, item)``. What is shared goes to every worker once; a piece that was on a worker that died runs again on
+another. Results come in the order of the items, and only a few pieces more than there are workers are ever under way, so that memory does
+not grow with their number.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+
+from router.errors import EngineError, InvalidInput
+from training.environment import package_versions
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Shared = TypeVar("Shared")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+EngineName = Literal["local", "dask"]
+_AHEAD: Final = 2
+_RETRIES: Final = 3
+_PATIENCE_SECONDS: Final = 20.0
+# What a pickled array, frame or head must be understood alike by.
+_SAME_ON_ALL: Final = ("interlock", "numpy", "scikit-learn", "lightgbm")
+
+
+class Engine(Protocol):
+    """Runs pieces of work."""
+
+    @property
+    def workers(self) -> int:
+        """Pieces that run at a time."""
+        ...
+
+    def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]) -> Iterator[Result]:
+        """``function(shared, item)`` of every item, in order. ``function`` is one that a module defines."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """This machine. One worker is this very process; more are processes that read what is shared from one file, arrays memory-mapped."""
+
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise InvalidInput(f"workers is {self.workers}: at least 1 is needed")
+
+    def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]) -> Iterator[Result]:
+        """See :meth:`Engine.map`."""
+        if self.workers == 1:
+            yield from (function(shared, item) for item in items)
+            return
+        import joblib
+
+        with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
+            path = str(Path(folder) / "shared")
+            joblib.dump(shared, path)
+            pool = joblib.Parallel(n_jobs=self.workers, return_as="generator", pre_dispatch=_AHEAD * self.workers, batch_size=1)
+            yield from pool(joblib.delayed(_with_file)(function, path, item) for item in items)
+
+
+@dataclass(frozen=True, slots=True)
+class DaskEngine:
+    """The workers of a Dask cluster; see :func:`dask_engine`."""
+
+    client: Client
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers together."""
+        return max(1, sum(self.client.nthreads().values()))
+
+    def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]) -> Iterator[Result]:
+        """See :meth:`Engine.map`. What is shared lies on every worker, so that no single loss loses it."""
+        everywhere = self.client.scatter(shared, broadcast=True, hash=False)
+        waiting: deque[Any] = deque()
+        for item in items:
+            waiting.append(self.client.submit(function, everywhere, item, retries=_RETRIES, pure=False))
+            if len(waiting) >= _AHEAD * self.workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def _with_file(function: Callable[[Any, Item], Result], path: str, item: Item) -> Result:
+    return function(_loaded(path), item)
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: str) -> Any:
+    import joblib
+
+    return joblib.load(path, mmap_mode="r")
+
+
+@contextmanager
+def open_engine(name: EngineName, *, workers: int = 1, scheduler: str | None = None) -> Iterator[Engine]:
+    """The engine that a command was asked for; a cluster that was started for it is stopped afterwards.
+
+    Parameters
+    ----------
+    workers
+        Processes on this machine; not used where a scheduler is given.
+    scheduler
+        Address of a Dask scheduler, such as ``tcp://10.0.0.5:8786``; None starts a cluster on this machine.
+
+    Raises
+    ------
+    InvalidInput
+        A scheduler for the local engine.
+    EngineError
+        Dask is not installed, the scheduler does not answer or has no workers, or a worker has other versions of what a router is made of.
+    """
+    if name == "local":
+        if scheduler is not None:
+            raise InvalidInput(f"--scheduler {scheduler} goes with --engine dask")
+        yield LocalEngine(workers)
+        return
+    with _client(workers, scheduler) as client:
+        _check_versions(client)
+        yield DaskEngine(client)
+
+
+@contextmanager
+def _client(workers: int, scheduler: str | None) -> Iterator[Client]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise EngineError("--engine dask needs Dask: pip install 'interlock[dask]'") from error
+    if scheduler is None:
+        with LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+            yield client
+        return
+    try:
+        client = Client(scheduler, timeout=_PATIENCE_SECONDS)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise EngineError(f"no Dask scheduler answers at {scheduler} within {_PATIENCE_SECONDS:g} s: is it running there?") from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+        except TimeoutError as error:
+            raise EngineError(f"the Dask scheduler at {scheduler} has no workers: start some with `dask worker {scheduler}`") from error
+        yield client
+
+
+def _check_versions(client: Client) -> None:
+    """Refuse workers on which a package that a router is made with is missing or another one than here."""
+    here = versions()
+    try:
+        found = client.run(versions)
+    except ModuleNotFoundError as error:
+        raise EngineError(f"a worker cannot import {error.name}: install interlock with its extras [train,dask] on every worker") from error
+    for worker, there in found.items():
+        for package, version in here.items():
+            if there.get(package) != version:
+                raise EngineError(
+                    f"worker {worker} has {package} {there.get(package, 'missing')}, here it is {version}: install the same on both"
+                )
+
+
+def versions() -> dict[str, str]:
+    """Versions in this process of what must be the same on every worker."""
+    return {"python": ".".join(platform.python_version_tuple()[:2]), **package_versions(_SAME_ON_ALL)}
