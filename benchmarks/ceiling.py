@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from router.files.encoders import load_encoder
 from training.assemble import TrainingRows, assemble, load_tables
-from training.inputs import inputs_of
 from training.bootstrap import estimate, group_index
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.metrics import adds_value, apgr_statistic, auc_statistic
 from training.outcomes import pool_scores
 from training.recipe import Recipe, read_recipe

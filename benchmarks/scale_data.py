@@ -43,7 +43,7 @@ Words = dict[tuple[str, str], list[str]]
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Prompts ``first`` to ``first + count`` and the words they are made of; drawn from a generator of their own, so chunks can be made alone."""
+    """Prompts ``first`` to ``first + count`` and the words they are made of; each chunk is drawn from a generator of its own."""
 
     words: Words
     first: int
@@ -134,5 +134,5 @@ def _text(words: list[str], length: int, language: str, rng: np.random.Generator
 def _difficulty(text: str, capability: str, language: str) -> float:
     """Log-odds: of the kind of work, of the language, of the length, and of the words (a hash says which are hard)."""
     words = text.split()
-    of_words = sum(crc32(word.encode()) % 1000 / 1000 - 0.5 for word in words) / max(1, len(words)) ** 0.5
+    of_words = float(sum(crc32(word.encode()) % 1000 / 1000 - 0.5 for word in words) / max(1, len(words)) ** 0.5)
     return _TASK_DIFFICULTY[capability] + _LANGUAGE_DIFFICULTY.get(language, 0.0) + 1.2 * float(np.log(len(text) / 60)) + 2.0 * of_words

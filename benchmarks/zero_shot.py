@@ -23,8 +23,8 @@ from router.route import Router
 from router.selection import RoutingPolicy
 from training.agreement import LanguageAgreement
 from training.assemble import TrainingRows, assemble, load_tables
-from training.inputs import inputs_of
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.pairs import pair_catalog
 from training.recipe import Recipe, read_recipe
 from training.train import add_language_effects, artifact_of, fit_estimator, parallel_inputs

@@ -69,8 +69,8 @@ class ConsistentLogistic:
         Within-meaning covariance of the columns, shape (c, c); None takes :data:`UNKNOWN_NOISE` for each.
     """
 
-    def __init__(self, columns: Array, translations: Array | None, C: float, consistency: float) -> None:
-        self._mean, self._scale = columns.mean(axis=0), columns.std(axis=0)
+    def __init__(self, columns: Inputs, translations: Array | None, C: float, consistency: float) -> None:
+        self._mean, self._scale = columns.mean(axis=0, dtype=np.float64), columns.std(axis=0, dtype=np.float64)
         self._scale[self._scale < 1e-12] = 1.0
         size = columns.shape[1]
         noise = np.eye(size) * UNKNOWN_NOISE if translations is None else translations / np.outer(self._scale, self._scale)

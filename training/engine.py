@@ -49,7 +49,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """This machine. One worker is this very process; more are processes that read what is shared from one file, arrays memory-mapped."""
+    """The machine it runs on: one worker is the very process, more are processes that read what is shared from one file, memory-mapped."""
 
     workers: int = 1
 
@@ -80,7 +80,7 @@ class DaskEngine:
     @property
     def workers(self) -> int:
         """Threads of all workers together."""
-        return max(1, sum(self.client.nthreads().values()))
+        return max(1, sum(int(threads) for threads in self.client.nthreads().values()))
 
     def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]) -> Iterator[Result]:
         """See :meth:`Engine.map`. What is shared lies on every worker, so that no single loss loses it."""

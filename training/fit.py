@@ -20,6 +20,7 @@ from router.errors import InvalidInput
 from router.requirements import Calibration, ConditionalHead, Head, LinearHead, MeanHead, RequirementsPredictor, TreeHead
 from training.consistency import ConsistentLogistic, ParallelRows
 from training.engine import Engine, LocalEngine
+from training.progress import Advance, uncounted
 
 Array = NDArray[np.float64]
 Inputs = NDArray[np.floating]
@@ -138,6 +139,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         exercised: ArrayLike | None = None,
         parallel: ParallelRows | None = None,
         engine: Engine | None = None,
+        progress: Advance = uncounted,
     ) -> Self:
         """Fit on inputs of shape (n, d) and targets of shape (n, K) in [0, 1]; inputs of single precision are not copied.
 
@@ -157,6 +159,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
             linear part distrust all columns alike and the trees none.
         engine
             Where the heads are fitted, each a piece of work of its own; this process by default.
+        progress
+            Told of every head that is fitted, of ``(calibration_folds + 1) * K``.
         """
         number = [np.float64, np.float32]
         checked: tuple[Inputs, Array] = validate_data(self, X, y, dtype=number, multi_output=True, y_numeric=True, ensure_min_samples=2)
@@ -175,6 +179,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         decisions, heads = np.zeros(targets.shape), {}
         for (f, k), (head, decided) in zip(pieces, (engine or LocalEngine()).map(fit_piece, job, pieces), strict=True):
             decisions[fold == f, k], heads[f, k] = decided, head
+            progress(1)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
         held_out = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
         self.predictor_ = RequirementsPredictor(
@@ -241,7 +246,11 @@ class _HeadFitter:
         self.embedded = parameters.n_embedding if parameters.n_embedding < inputs.shape[1] else 0
         self.inputs = inputs
         shown = self.drawn(np.arange(len(inputs)))
-        self.basis = HatBasis.of(inputs[shown], self.embedded, parameters.knots) if parameters.kind != "lightgbm" else None
+        self.basis = (
+            HatBasis.of(inputs[shown].astype(np.float64, copy=False), self.embedded, parameters.knots)
+            if parameters.kind != "lightgbm"
+            else None
+        )
         self.width = inputs.shape[1] + (0 if self.basis is None else self.basis.dimension)
         # The linear part reads the embedding and the hats, not the columns that the hats are made of.
         self.read = np.r_[: self.embedded, inputs.shape[1] : self.width]
@@ -266,7 +275,11 @@ class _HeadFitter:
     def expanded(self, rows: NDArray[np.intp]) -> Inputs:
         """Inputs of some rows and the hats behind them, in the precision of the inputs."""
         columns = self.inputs[rows]
-        return columns if self.basis is None else np.concatenate([columns, self.basis.expand(columns)], axis=1, dtype=columns.dtype)
+        return (
+            columns
+            if self.basis is None
+            else np.concatenate([columns, self.basis.expand(columns.astype(np.float64, copy=False))], axis=1, dtype=columns.dtype)
+        )
 
     def decision(self, head: Head, rows: NDArray[np.intp]) -> Array:
         """Log-odds of some rows, shape (rows,)."""

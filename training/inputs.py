@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -20,17 +21,18 @@ from numpy.typing import NDArray
 import router.features
 import router.languages
 import router.text
-from router.encoder import TextEncoder
-from router.errors import EncoderError, InvalidInput
+from router.encoder import EncoderSpec, TextEncoder
+from router.errors import InvalidInput
 from router.features import FEATURE_NAMES
 from router.files.encoders import cache_dir, load_encoder
 from router.route import model_input
 from router.text import TextBudget, classify_text
 from router.types import Conversation
+from training.embed import CachedEncoder
 from training.engine import Engine, LocalEngine
+from training.progress import Advance, counting, uncounted
 
 Array = NDArray[np.float64]
-Inputs = NDArray[np.floating]
 MANY_ROWS: Final = 50_000
 """From so many rows on, inputs are a file of single precision."""
 CHUNK_ROWS: Final = 5_000
@@ -39,28 +41,14 @@ _DIGEST_BYTES: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class EncoderSource:
-    """How a worker loads the encoder, which itself need not travel: as ``load_encoder`` is told, and what it must turn out to be."""
+    """An encoder for another process, which loads it there by its description; weights do not travel."""
 
-    name: str
-    prefix: str | None
-    fingerprint: str
+    spec: EncoderSpec
     threads: int = 1
 
     def load(self) -> TextEncoder:
-        """The encoder.
-
-        Raises
-        ------
-        EncoderError
-            If this machine has other weights under the name.
-        """
-        encoder = load_encoder(self.name, self.threads, prefix=self.prefix)
-        if encoder.spec.fingerprint != self.fingerprint:
-            raise EncoderError(
-                f"encoder {self.name!r} is {encoder.spec.fingerprint} on this worker and {self.fingerprint} where training began: "
-                "install the same weights on both"
-            )
-        return encoder
+        """The encoder; an :class:`~router.errors.EncoderError` where the process has other weights, or none."""
+        return load_encoder(self.spec, self.threads)
 
 
 def inputs_of(encoder: TextEncoder, conversations: Sequence[Conversation], budget: TextBudget) -> Array:
@@ -70,15 +58,34 @@ def inputs_of(encoder: TextEncoder, conversations: Sequence[Conversation], budge
 
 
 @contextmanager
+def training_inputs(
+    encoder: TextEncoder, conversations: Sequence[Conversation], budget: TextBudget, engine: Engine
+) -> Iterator[NDArray[np.floating]]:
+    """Inputs of the rows while the block runs: an array, or for :data:`MANY_ROWS`, or on a cluster, the file of :func:`large_inputs`."""
+    here = isinstance(engine, LocalEngine)
+    if len(conversations) < MANY_ROWS and here:
+        yield inputs_of(encoder, conversations, budget)
+        return
+    # The file of inputs remembers vectors; to keep them a second time is of no use.
+    source: TextEncoder | EncoderSource = encoder.inside if isinstance(encoder, CachedEncoder) else encoder
+    if engine.workers > 1 or not here:
+        source = EncoderSource(encoder.spec)
+    with ExitStack() as stack:
+        with counting(f"embedding ({encoder.spec.name})", len(conversations)) as progress:
+            made = large_inputs(source, conversations, budget, engine=engine, progress=progress)
+            inputs = stack.enter_context(made)
+        yield inputs
+
+
+@contextmanager
 def large_inputs(
-    source: EncoderSource,
-    dimension: int,
+    source: EncoderSource | TextEncoder,
     conversations: Sequence[Conversation],
     budget: TextBudget,
     *,
     engine: Engine | None = None,
     folder: Path | None = None,
-    progress: Callable[[int], None] = lambda rows: None,
+    progress: Advance = uncounted,
 ) -> Iterator[NDArray[np.float32]]:
     """:func:`inputs_of` as a memory-mapped float32 array, made in chunks wherever the engine runs them.
 
@@ -87,13 +94,11 @@ def large_inputs(
 
     Parameters
     ----------
-    dimension
-        Of the encoder's vectors.
-    progress
-        Told the number of further rows that are done.
+    source
+        The encoder, or where it has to travel to other processes how they load it.
     """
     folder = folder or cache_dir() / "inputs"
-    store = _Store.open(folder, _key(source, budget, len(conversations)), (len(conversations), dimension + len(FEATURE_NAMES)))
+    store = _Store.open(folder, _key(source, budget, len(conversations)), (len(conversations), source.spec.dimension + len(FEATURE_NAMES)))
     starts = range(0, len(conversations), CHUNK_ROWS)
     digests = {start: _digest(conversations[start : start + CHUNK_ROWS]) for start in starts}
     missing = [start for start in starts if not store.has(start, digests[start])]
@@ -106,25 +111,21 @@ def large_inputs(
     store.remove()
 
 
-def _embedded(shared: tuple[EncoderSource, TextBudget], conversations: Sequence[Conversation]) -> NDArray[np.float32]:
+def _embedded(shared: tuple[EncoderSource | TextEncoder, TextBudget], conversations: Sequence[Conversation]) -> NDArray[np.float32]:
     source, budget = shared
-    return inputs_of(_encoder(source), conversations, budget).astype(np.float32)
+    encoder = _loaded(source) if isinstance(source, EncoderSource) else source
+    return inputs_of(encoder, conversations, budget).astype(np.float32)
 
 
-_LOADED: dict[EncoderSource, TextEncoder] = {}
+@lru_cache(maxsize=1)
+def _loaded(source: EncoderSource) -> TextEncoder:
+    return source.load()
 
 
-def _encoder(source: EncoderSource) -> TextEncoder:
-    """Loaded once a process."""
-    if source not in _LOADED:
-        _LOADED[source] = source.load()
-    return _LOADED[source]
-
-
-def _key(source: EncoderSource, budget: TextBudget, rows: int) -> str:
+def _key(source: EncoderSource | TextEncoder, budget: TextBudget, rows: int) -> str:
     """Names the file by all that decides its content but the conversations: encoder, budget, and the code that reads text."""
     code = "".join(inspect.getsource(module) for module in (router.features, router.languages, router.text))
-    return hashlib.sha256(f"{source.fingerprint} {budget} {rows} {code}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{source.spec.fingerprint} {budget} {rows} {code}".encode()).hexdigest()[:16]
 
 
 def _digest(conversations: Sequence[Conversation]) -> bytes:
@@ -146,14 +147,16 @@ class _Store:
         shapes = (shape, np.float32), ((-(-shape[0] // CHUNK_ROWS), _DIGEST_BYTES), np.uint8)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            fresh = not all(path.is_file() and path.stat().st_size == _bytes(*of) for path, of in zip(paths, shapes, strict=True))
+            fresh = not all(
+                path.is_file() and path.stat().st_size == _bytes(of, kind) for path, (of, kind) in zip(paths, shapes, strict=True)
+            )
             arrays = [np.memmap(path, kind, "w+" if fresh else "r+", shape=of) for path, (of, kind) in zip(paths, shapes, strict=True)]
         except OSError as error:
-            raise InvalidInput(f"{folder}: inputs cannot be kept there ({error.strerror}); set INTERLOCK_CACHE to another folder") from error
+            raise InvalidInput(f"{folder}: inputs cannot be kept there ({error.strerror}); set INTERLOCK_CACHE") from error
         return cls(arrays[0], arrays[1], paths)
 
     def has(self, start: int, digest: bytes) -> bool:
-        return self.done[start // CHUNK_ROWS].tobytes() == digest
+        return bool(self.done[start // CHUNK_ROWS].tobytes() == digest)
 
     def put(self, start: int, rows: NDArray[np.float32], digest: bytes) -> None:
         """The rows first and then that they are there, so that an interruption in between costs a chunk and nothing else."""

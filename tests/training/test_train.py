@@ -16,8 +16,8 @@ from router.errors import InvalidInput
 from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
 from training.assemble import assemble, load_tables
-from training.inputs import inputs_of
 from training.card import model_card
+from training.inputs import inputs_of
 from training.promise import GuaranteeOptions
 from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, recipe_of
 from training.seen import seen_bytes, was_seen
