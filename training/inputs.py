@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,16 +144,17 @@ class _Store:
     @classmethod
     def open(cls, folder: Path, key: str, shape: tuple[int, int]) -> _Store:
         paths = folder / f"{key}.f32", folder / f"{key}.done"
-        shapes = (shape, np.float32), ((-(-shape[0] // CHUNK_ROWS), _DIGEST_BYTES), np.uint8)
+        shapes = shape, (-(-shape[0] // CHUNK_ROWS), _DIGEST_BYTES)
+        sizes = 4 * shape[0] * shape[1], shapes[1][0] * shapes[1][1]
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            fresh = not all(
-                path.is_file() and path.stat().st_size == _bytes(of, kind) for path, (of, kind) in zip(paths, shapes, strict=True)
-            )
-            arrays = [np.memmap(path, kind, "w+" if fresh else "r+", shape=of) for path, (of, kind) in zip(paths, shapes, strict=True)]
+            there = all(path.is_file() and path.stat().st_size == size for path, size in zip(paths, sizes, strict=True))
+            mode: Literal["r+", "w+"] = "r+" if there else "w+"
+            rows = np.memmap(paths[0], np.float32, mode, shape=shapes[0])
+            done = np.memmap(paths[1], np.uint8, mode, shape=shapes[1])
         except OSError as error:
             raise InvalidInput(f"{folder}: inputs cannot be kept there ({error.strerror}); set INTERLOCK_CACHE") from error
-        return cls(arrays[0], arrays[1], paths)
+        return cls(rows, done, paths)
 
     def has(self, start: int, digest: bytes) -> bool:
         return bool(self.done[start // CHUNK_ROWS].tobytes() == digest)
@@ -166,7 +167,3 @@ class _Store:
     def remove(self) -> None:
         for path in self.paths:
             path.unlink(missing_ok=True)
-
-
-def _bytes(shape: tuple[int, int], kind: type[np.generic]) -> int:
-    return shape[0] * shape[1] * np.dtype(kind).itemsize
