@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -41,6 +42,33 @@ from training.train import train_router
 STAGES: Final = ("read", "join", "embed", "fit and calibrate", "evaluate", "route")
 _RESULTS: Final = "scale.json"
 _PAUSE_SECONDS: Final = 0.2
+_FIELD: Final = re.compile(r"^(\w+): +(\d+) kB", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes that this process and its children hold: ``all`` of them, and ``own`` ones, which are no copy of a file on disk."""
+
+    all: int
+    own: int
+
+    @classmethod
+    def now(cls) -> Memory:
+        """Proportional set size: a page that several processes share counts once (Linux, ``/proc/PID/smaps_rollup``)."""
+        here = psutil.Process()
+        total = own = 0
+        for process in (here, *here.children(recursive=True)):
+            try:
+                found = dict(_FIELD.findall(Path(f"/proc/{process.pid}/smaps_rollup").read_text()))
+            except (OSError, psutil.Error):  # ended meanwhile
+                continue
+            total += int(found.get("Pss", 0)) * 1024
+            own += int(found.get("Pss_Anon", 0)) * 1024
+        return cls(total, own)
+
+    def most(self, other: Memory) -> Memory:
+        """The larger of each."""
+        return Memory(max(self.all, other.all), max(self.own, other.own))
 
 
 @dataclass
@@ -48,12 +76,12 @@ class Meter:
     """Wall time, processor time and peak memory of every stage, of this process and its children."""
 
     stages: dict[str, dict[str, float]] = field(default_factory=dict)
-    _peak: int = 0
+    _peak: Memory = Memory(0, 0)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Measure what runs in the block."""
-        self._peak, done = _memory(), threading.Event()
+        self._peak, done = Memory.now(), threading.Event()
         watch = threading.Thread(target=self._watch, args=(done,), daemon=True)
         watch.start()
         wall, cpu = time.perf_counter(), _cpu()
@@ -63,24 +91,15 @@ class Meter:
             seconds, used = time.perf_counter() - wall, _cpu() - cpu
             done.set()
             watch.join()
-            self.stages[name] = {"seconds": seconds, "cpu_seconds": used, "peak_mb": max(self._peak, _memory()) / 2**20}
-            print(f"{name}: {seconds:.1f} s ({used:.1f} s of processor), peak {self.stages[name]['peak_mb']:.0f} MB", flush=True)
+            peak = self._peak.most(Memory.now())
+            found = {"seconds": seconds, "cpu_seconds": used, "peak_mb": peak.all / 2**20, "own_peak_mb": peak.own / 2**20}
+            self.stages[name] = found
+            said = f"peak {found['peak_mb']:.0f} MB, of which {found['own_peak_mb']:.0f} MB are no file"
+            print(f"{name}: {seconds:.1f} s ({used:.1f} s of processor), {said}", flush=True)
 
     def _watch(self, done: threading.Event) -> None:
         while not done.wait(_PAUSE_SECONDS):
-            self._peak = max(self._peak, _memory())
-
-
-def _memory() -> int:
-    """Proportional set size of this process and its children, in bytes."""
-    here = psutil.Process()
-    total = 0
-    for process in (here, *here.children(recursive=True)):
-        try:
-            total += process.memory_full_info().pss
-        except psutil.Error:  # ended meanwhile
-            continue
-    return total
+            self._peak = self._peak.most(Memory.now())
 
 
 def _cpu() -> float:

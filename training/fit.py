@@ -170,6 +170,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         names = _check_names(self.capabilities, targets.shape[1])
         if self.kind not in HEAD_KINDS:
             raise InvalidInput(f"kind {self.kind!r} of head is unknown: allowed are {', '.join(HEAD_KINDS)}")
+        if self.most_rows < 2:
+            raise InvalidInput(f"most_rows is {self.most_rows!r}: at least 2 were expected")
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
         keys = np.arange(len(inputs)) if groups is None else np.asarray(groups)
         kinds = None if exercised is None else np.asarray(exercised, dtype=np.float64).reshape(targets.shape)
@@ -295,10 +297,10 @@ class _HeadFitter:
         return ConditionalHead(self._one(rows, exercised, weight, kind), self._one(theirs, y, weight, self.parameters.kind))
 
     def _one(self, rows: NDArray[np.intp], y: Array, weight: Array, kind: HeadKind) -> Head:
+        rows = self.drawn(rows)
         if np.ptp(y[rows]) < 1e-12:
             # Nothing to learn: the constant, which a fold of a rare capability can well be.
             return LinearHead(np.zeros(self.width), _logit(float(y[rows[0]])))
-        rows = self.drawn(rows)
         heads: list[Head] = []
         if kind in ("lightgbm", "blend"):
             heads.append(self._trees(rows, y[rows], weight[rows]))

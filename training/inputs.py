@@ -33,6 +33,7 @@ from training.engine import Engine, LocalEngine
 from training.progress import Advance, counting, uncounted
 
 Array = NDArray[np.float64]
+Inputs = NDArray[np.floating]
 MANY_ROWS: Final = 50_000
 """From so many rows on, inputs are a file of single precision."""
 CHUNK_ROWS: Final = 5_000

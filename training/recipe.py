@@ -131,6 +131,7 @@ _HEADS: Final = frozenset(
         "consistency",
         "calibration_folds",
         "band_percentiles",
+        "most_rows",
     }
 )
 

@@ -62,6 +62,12 @@ def parallel_inputs(encoder: TextEncoder, training: TrainingRows, recipe: Recipe
     return ParallelRows(inputs_of(encoder, texts.conversations, recipe.budget), texts.meaning, texts.source)
 
 
+def new_estimator(columns: int, recipe: Recipe) -> RequirementsEstimator:
+    """The estimator of a recipe for inputs of so many columns."""
+    n_embedding = columns - len(FEATURE_NAMES)
+    return RequirementsEstimator(capabilities=recipe.capabilities, n_embedding=n_embedding, random_state=recipe.seed, **recipe.heads)
+
+
 def fit_estimator(
     inputs: NDArray[np.floating],
     training: TrainingRows,
@@ -70,8 +76,7 @@ def fit_estimator(
     engine: Engine | None = None,
 ) -> RequirementsEstimator:
     """The estimator of a recipe, fitted on its rows and held to answer alike on its translations."""
-    n_embedding = inputs.shape[1] - len(FEATURE_NAMES)
-    estimator = RequirementsEstimator(capabilities=recipe.capabilities, n_embedding=n_embedding, random_state=recipe.seed, **recipe.heads)
+    estimator = new_estimator(inputs.shape[1], recipe)
     weight = training.rows["row_weight"].to_numpy(dtype=float)
     pieces = (estimator.calibration_folds + 1) * len(recipe.capabilities)
     with counting("fitting heads", pieces) if len(inputs) >= MANY_ROWS else nullcontext(uncounted) as count:
@@ -104,7 +109,7 @@ def train_router(
     Parameters
     ----------
     engine
-        Where prompts are embedded and heads fitted; this process by default.
+        Where prompts are embedded and, on a cluster, heads fitted; this process by default.
     stage
         Wraps the stages ``embed``, ``fit and calibrate`` and ``evaluate``, for whoever times them.
     """
@@ -152,7 +157,8 @@ def _fitted(
                 parallel = _seen(parallel, training, calibration.rows)
             if parallel is not None:
                 say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
-            estimator = fit_estimator(inputs, training, recipe, parallel, engine)
+            # On one machine further processes would hold further samples and cores are few; on a cluster both are there to be used.
+            estimator = fit_estimator(inputs, training, recipe, parallel, None if isinstance(engine, LocalEngine) else engine)
             effects = add_language_effects(estimator, training, recipe)
     if recipe.language_effects:
         say(_said(effects))
