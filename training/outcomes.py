@@ -37,13 +37,14 @@ def load_outcomes(path: Path | str) -> pd.DataFrame:
         One line that names file, line or row, column, value and what is allowed.
     """
     batches = read_batches(Path(path), "outcomes", (*REQUIRED, "cost_usd"))
-    first = check_outcomes(next(batches), name=str(path))
-    others = [check_outcomes(table, name=str(path)) for table in batches]
+    table = next(batches)
+    first = check_outcomes(table, name=str(path))
+    others = [check_outcomes(further, name=str(path)) for further in batches]
     if not others:
         return first
     frame = pd.concat([first, *others], ignore_index=True)
     frame = frame.assign(**{column: shared_texts(frame[column]) for column in KEY})
-    refuse_duplicates(Table(frame, ((0, Path(path).name, 1),)), KEY, _ONE_SCORE)
+    refuse_duplicates(Table(frame, ((0, table.places[0][1], 1),)), KEY, _ONE_SCORE)
     return frame
 
 

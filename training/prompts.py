@@ -66,9 +66,10 @@ def load_prompts(path: Path | str, *, source: str | None = None) -> pd.DataFrame
         One line that names file, line or row, column, value and what is allowed.
     """
     batches = read_batches(Path(path), "prompts", _READ_OF_MANY)
-    first = complete_prompts(next(batches), name=str(path), source=source)
-    others = [_compact(complete_prompts(table, name=str(path), source=source)) for table in batches]
-    return _one_table([_compact(first), *others], path) if others else first
+    table = next(batches)
+    first = complete_prompts(table, name=str(path), source=source)
+    others = [_compact(complete_prompts(further, name=str(path), source=source)) for further in batches]
+    return _one_table([_compact(first), *others], table.places[0][1]) if others else first
 
 
 def complete_prompts(table: Table, *, name: str = "prompts", source: str | None = None) -> pd.DataFrame:
@@ -104,10 +105,10 @@ def _compact(prompts: pd.DataFrame) -> pd.DataFrame:
     return prompts.assign(**as_text, **texts)
 
 
-def _one_table(parts: list[pd.DataFrame], path: Path | str) -> pd.DataFrame:
+def _one_table(parts: list[pd.DataFrame], file: str) -> pd.DataFrame:
     frame = pd.concat(parts, ignore_index=True)
     frame = frame.assign(**{column: shared_texts(frame[column]) for column in ("source", "language", "family", *OPTIONAL_TEXT)})
-    refuse_duplicates(Table(frame, ((0, Path(path).name, 1),)), ("source", "prompt_id"), "ids are unique within a source")
+    refuse_duplicates(Table(frame, ((0, file, 1),)), ("source", "prompt_id"), "ids are unique within a source")
     return frame
 
 
