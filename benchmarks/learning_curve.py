@@ -57,7 +57,6 @@ def curve(inputs: Inputs, training: TrainingRows, recipe: Recipe, parallel: Para
         line = {name: f"{e.value:.4f} ({e.low:.4f} to {e.high:.4f})" for name, e in found.items()}
         error = float(np.mean((predicted - need) ** 2))
         lines.append({"rows": rows_a_head, **line, "squared error": round(error, 5), "processor seconds": round(seconds, 1)})
-        print(lines[-1], flush=True)
     return pd.DataFrame(lines)
 
 
@@ -83,7 +82,7 @@ def main() -> None:
     training = assemble(*load_tables(arguments.data), recipe, arguments.data)
     parallel = parallel_inputs(encoder, training, recipe)
     with training_inputs(encoder, training.conversations, recipe.budget, LocalEngine()) as inputs:
-        print(curve(inputs, training, recipe, parallel, arguments.rows).to_markdown(index=False))
+        print(curve(inputs, training, recipe, parallel, arguments.rows).to_string(index=False))
 
 
 if __name__ == "__main__":
