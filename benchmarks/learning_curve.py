@@ -1,4 +1,4 @@
-"""What a head gains from more rows, and what that costs: why it learns from 100,000 at most.
+"""What a head gains from more rows, and what that costs: why it learns from 50,000 at most.
 
 ``python -m benchmarks.learning_curve --data DIR [--data DIR ...] [--recipe FILE] --rows 1000 3000 10000 30000 100000``
 

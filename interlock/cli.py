@@ -29,6 +29,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "evaluate": "evaluate",
         "compare": "compare",
         "guarantee": "guarantee",
+        "evaluate-pool": "evaluate_pool",
+        "profile": "profile",
         "encoder": "encoder",
         "data": "data",
     }

@@ -178,11 +178,14 @@ def evaluate_predictions(
     predictions: Predictions,
     *,
     training: pd.DataFrame | None = None,
+    learned: Sequence[Policy] = (),
     options: EvaluationOptions | None = None,
     about: Mapping[str, Any] | None = None,
     explainer: Explainer | None = None,
 ) -> EvaluationResult:
     """Measure predictions that were made already, cross-validated ones for instance; see :func:`evaluate`.
+
+    ``learned`` are further policies on the same rows, which did not learn from them (:mod:`training.learned_baselines`).
 
     An optional column ``target`` in ``rows`` is what the requirement is meant to predict (for ECE); without it, whether the strong model
     adds value. Without an ``explainer`` the worst decisions come without the router's reasons.
@@ -192,7 +195,8 @@ def evaluate_predictions(
     chosen = predictions.decided()
     probability = predictions.probability(rows["capability"].tolist())
     router = Policy(ROUTER, predictions.need, chosen, probability)
-    baselines = [_at_share(policy, float(chosen.mean())) for policy in baseline_policies(rows, training, margin=options.margin)]
+    simple = baseline_policies(rows, training, margin=options.margin)
+    baselines = [_at_share(policy, float(chosen.mean())) for policy in (*simple, *learned)]
     return EvaluationResult(
         about={**_about(rows, predictions, training, options), **(about or {})},
         estimates=_estimates(rows, [router, *baselines], options),

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from router.artifact import RouterArtifact
 from router.catalog import ModelCatalog, Prices
 from router.errors import InvalidInput
-from router.files.artifacts import language_identifier, read_artifact
+from router.files.artifacts import read_artifact
 from router.files.encoders import load_encoder
-from router.route import Router
 from router.selection import RoutingPolicy
 from router.types import Conversation
+from training.baselines import Policy
 from training.engine import Engine
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate
 from training.inputs import EncoderSource
 from training.outcomes import load_outcomes, match_prompts, require_two_classes
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
-from training.predictions import LoadedRoute, Route
+from training.predictions import LoadedRoute
 from training.prompts import Conversations, load_prompts
 from training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from training.train import Learn
 
 Progress = Callable[[Iterable[Conversation]], Iterable[Conversation]]
 _OUTPUT_TOKENS: Final = RoutingPolicy().expected_output_tokens
@@ -119,12 +124,10 @@ def evaluate_artifact(
     rows, basis = plan.priced(rows_of(plan), artifact.capabilities)
     threshold = artifact.default_threshold if plan.threshold is None else plan.threshold
     pool, _ = plan.pool(artifact.capabilities)
-    encoder = load_encoder(artifact.encoder, threads)
     families = artifact.family_thresholds if plan.threshold is None else {}
     policy = RoutingPolicy(shortfall_threshold=threshold, family_thresholds=families)
-    route: Route = Router(artifact, encoder, pool, policy, language_identifier()).route
-    if engine is not None and engine.workers > 1:
-        route = LoadedRoute(artifact, EncoderSource(artifact.encoder, threads), pool, policy)
+    # Every process that routes builds the router for itself, encoder and all.
+    route = LoadedRoute(artifact, EncoderSource(artifact.encoder, threads), pool, policy)
     about = {"router": name, "encoder": f"{artifact.encoder.kind} {artifact.encoder.name}", "cost_basis": basis}
     if seen := _seen_in_training(artifact, rows):
         about["warning"] = seen
@@ -147,10 +150,11 @@ def evaluate_cross_validated(
     *,
     encoder: str | None = None,
     prefix: str | None = None,
+    baselines: Sequence[str] = (),
     threads: int = 1,
     say: Callable[[str], None] = print,
 ) -> EvaluationResult:
-    """Train a router a fold by the recipe and measure all of them on the prompts they have not seen."""
+    """Train a router a fold by the recipe and measure all of them on the prompts they have not seen, beside the named learned baselines."""
     from training.assemble import assemble
     from training.embed import CachedEncoder
     from training.train import cross_validate
@@ -164,7 +168,39 @@ def evaluate_cross_validated(
     about: dict[str, Any] = dict(zip(("weak", "strong"), plan.names, strict=True))
     about |= {"router": f"{folds} routers, each trained on the groups of the other folds", "encoder": recipe.encoder, "cost_basis": basis}
     text_encoder = CachedEncoder(load_encoder(recipe.encoder, threads, prefix=recipe.encoder_prefix), progress=True)
-    return cross_validate(replace(training, rows=rows), text_encoder, recipe, folds=folds, options=plan.options, about=about, say=say)
+    settings: dict[str, list[str]] = {}
+    result = cross_validate(
+        replace(training, rows=rows),
+        text_encoder,
+        recipe,
+        folds=folds,
+        learn=_learner(baselines, rows, plan.outcomes, recipe, settings, say) if baselines else None,
+        options=plan.options,
+        about=about,
+        say=say,
+    )
+    return result.with_about(learned_baselines=settings) if settings else result
+
+
+def _learner(
+    names: Sequence[str],
+    rows: pd.DataFrame,
+    outcomes: pd.DataFrame,
+    recipe: Recipe,
+    settings: dict[str, list[str]],
+    say: Callable[[str], None],
+) -> Learn:
+    """What fits the named baselines; the settings that they chose go into ``settings``."""
+    from training.learned_baselines import answer_table, held_out_policies
+
+    scores = answer_table(rows, outcomes, recipe.models)
+
+    def learn(inputs: NDArray[np.float64], fold: NDArray[np.int64]) -> Sequence[Policy]:
+        policies, chosen = held_out_policies(names, inputs, scores, rows["group"].to_numpy(), fold, seed=recipe.seed, say=say)
+        settings.update(chosen)
+        return policies
+
+    return learn
 
 
 def parse_prices(weak: str | None, strong: str | None) -> tuple[Prices, Prices] | None:

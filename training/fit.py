@@ -106,7 +106,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         consistency: float = 300.0,
         calibration_folds: int = 5,
         band_percentiles: tuple[float, float] = (1.0, 99.0),
-        most_rows: int = 100_000,
+        most_rows: int = 50_000,
         n_embedding: int = 0,
         random_state: int = 0,
     ) -> None:

@@ -16,7 +16,7 @@ from router.languages import FAMILIES
 from router.nearest import unknown_name
 from training.bootstrap import Estimate
 from training.evaluate import METRICS, EvaluationResult
-from training.parity import ParityOptions
+from training.parity import PARITY_TITLES, ParityOptions
 
 Verdict = Literal["pass", "fail", "not measurable"]
 FAILED: Final = 3
@@ -123,7 +123,7 @@ def _limit(where: str, name: str, metric: str, bound: str, limit: float, found: 
 def _parity(result: EvaluationResult, gate: Gate) -> Iterator[dict[str, Any]]:
     if gate.parity is None:
         return
-    condition = f"{gate.parity.metric} within {gate.parity.margin:g} of {gate.parity.baseline}"
+    condition = f"{PARITY_TITLES[gate.parity.metric]} within {gate.parity.margin:g} of {gate.parity.baseline}"
     rows = result.parity.to_dict("records")
     if not any(row["outcome"] not in ("baseline", "too few rows", "no baseline") for row in rows):
         reasons = {str(row["note"]) for row in rows if row["note"]} or {f"no family beside {gate.parity.baseline}"}

@@ -92,14 +92,16 @@ def pair_rows(
         repeats an earlier one (absent where ``similarity`` is None).
     """
     weak_name, strong_name = _first(weak), _first(strong)
-    table = _one_name(_one_name(outcomes, weak), strong)
+    table = one_name(one_name(outcomes, weak), strong)
     pairs = pair_scores(table, weak_name, strong_name, list(score_kinds) if score_kinds else None, sources=sources, check_labels=False)
     match_prompts(pairs, prompts)
     pairs = _with_costs(pairs, table, weak_name, strong_name)
-    rows = _grouped(prompts, pairs, similarity)
+    rows = grouped_prompts(prompts, pairs, similarity)
     rows = pairs.merge(rows, on=["source", "prompt_id"], how="inner", validate="one_to_one")
     kinds = rows.reindex(columns=["capability", "task_kind"])
-    rows["capability"] = list(map(_capability, kinds["capability"], kinds["task_kind"]))
+    rows["capability"] = [
+        capability_of({"capability": given, "task_kind": kind}) for given, kind in zip(kinds["capability"], kinds["task_kind"], strict=True)
+    ]
     rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in Conversations(rows)]
     return rows.sort_values(["source", "prompt_id"], ignore_index=True)
 
@@ -127,7 +129,7 @@ def _first(names: str | Sequence[str]) -> str:
     return names[0]
 
 
-def _one_name(outcomes: pd.DataFrame, names: str | Sequence[str]) -> pd.DataFrame:
+def one_name(outcomes: pd.DataFrame, names: str | Sequence[str]) -> pd.DataFrame:
     """The outcomes with all names of one model replaced by the first."""
     if isinstance(names, str) or len(names) == 1:
         return outcomes
@@ -150,7 +152,7 @@ def _with_costs(pairs: pd.DataFrame, outcomes: pd.DataFrame, weak: str, strong: 
     return pairs
 
 
-def _grouped(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | None) -> pd.DataFrame:
+def grouped_prompts(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | None) -> pd.DataFrame:
     """The prompts that are used, with their split keys and marked where they nearly repeat an earlier one."""
     used = pd.MultiIndex.from_frame(prompts[["source", "prompt_id"]]).isin(pd.MultiIndex.from_frame(pairs[["source", "prompt_id"]]))
     part = prompts[used]
@@ -161,7 +163,9 @@ def _grouped(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | Non
     return grouped.assign(near_duplicate=np.isin(np.arange(len(part)), [later for _, later in duplicates]))
 
 
-def _capability(given: Any, kind: Any) -> str:
+def capability_of(row: dict[str, Any]) -> str:
+    """Capability that a prompt exercises, from its fields ``capability`` and ``task_kind``; "unknown" where neither says."""
+    given, kind = row["capability"], row["task_kind"]
     if isinstance(given, str) and given:
         return given
     return CAPABILITY_OF_TASK.get(kind, "unknown") if isinstance(kind, str) else "unknown"

@@ -103,6 +103,11 @@ class Recipe:
         return self if prefix is None else replace(self, encoder_prefix=prefix)
 
     @property
+    def models(self) -> frozenset[str]:
+        """Every name that the sources give to a weak or a strong model."""
+        return frozenset(name for pair in self.pairs for name in (*pair.weak, *pair.strong))
+
+    @property
     def weak_title(self) -> str:
         """The weak model as a report names it."""
         return self.pairs[0].weak[0] if len(self.pairs) == 1 else f"weak of {len(self.pairs)} pairs"

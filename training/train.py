@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from router.language_effects import LanguageEffects
 from router.route import Router
 from router.selection import RoutingPolicy, shortfalls
 from training.assemble import TrainingRows
+from training.baselines import Policy
 from training.consistency import ParallelRows
 from training.engine import Engine, LocalEngine
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate_predictions
@@ -40,6 +41,8 @@ from training.worst import Explainer
 
 Array = NDArray[np.float64]
 Say = Callable[[str], None]
+Learn = Callable[[Array, NDArray[np.int64]], Sequence[Policy]]
+"""From inputs, shape (n, d), and fold numbers, shape (n,), to policies that learned each fold's needs from the other folds."""
 _PACKAGES: Final = ("interlock", "numpy", "scikit-learn", "lightgbm", "pandas", "tokenizers", "onnxruntime")
 _CARD_METRICS: Final = ("apgr", "auc", "ece", "quality_vs_strong", "strong_share", "misroute")
 
@@ -267,22 +270,39 @@ def cross_validate(
     recipe: Recipe,
     *,
     folds: int = 5,
+    learn: Learn | None = None,
     options: EvaluationOptions | None = None,
     about: Mapping[str, Any] | None = None,
     say: Say = print,
 ) -> EvaluationResult:
     """Train one router a fold on the other folds, let it route the fold's prompts through ``Router.route``, and measure all of them.
 
-    Folds are made of groups. Baselines learn from the evaluated rows, which errs in their favour (see :func:`baseline_policies`).
+    Folds are made of groups. The simple baselines learn from the evaluated rows, which errs in their favour (see
+    :func:`baseline_policies`); those of ``learn`` are fitted on the very inputs and folds of the router.
     """
+    fold = folds_of(training, recipe, folds)
+    inputs = inputs_of(encoder, training.conversations, recipe.budget)
+    predictions, explainer = held_out_predictions(training, inputs, fold, encoder, recipe, say=say)
+    learned = () if learn is None else learn(inputs, fold)
+    rows = training.rows.assign(fold=fold, target=training.rows["need"])
+    return evaluate_predictions(rows, predictions, learned=learned, options=options, about=dict(about or {}), explainer=explainer)
+
+
+def folds_of(training: TrainingRows, recipe: Recipe, folds: int) -> NDArray[np.int64]:
+    """Fold of every row, made of groups and alike in every source."""
     groups = training.groups
     if len(np.unique(groups)) < folds:
         raise InvalidInput(f"{len(np.unique(groups))} groups cannot fill {folds} folds: use fewer folds or more prompts")
-    fold = group_folds(groups, folds, recipe.seed, strata=training.rows["source"].to_numpy())
-    inputs = inputs_of(encoder, training.conversations, recipe.budget)
+    return group_folds(groups, folds, recipe.seed, strata=training.rows["source"].to_numpy())
+
+
+def held_out_predictions(
+    training: TrainingRows, inputs: Array, fold: NDArray[np.int64], encoder: TextEncoder, recipe: Recipe, *, say: Say = print
+) -> tuple[Predictions, Explainer]:
+    """What routers trained on the other folds say of every prompt, and who can say why."""
     parallel = parallel_inputs(encoder, training, recipe)
     artifacts, thresholds = [], []
-    for number in range(folds):
+    for number in range(int(fold.max()) + 1):
         learn = np.flatnonzero(fold != number)
         part = training.of(learn)
         seen = _seen(parallel, training, training.rows[fold == number])
@@ -292,14 +312,12 @@ def cross_validate(
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
         artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1], effects))
-        say(f"fold {number + 1} of {folds}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
+        say(f"fold {number + 1} of {int(fold.max()) + 1}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
     # One threshold for all folds keeps the sweep of tau comparable; it is the mean of what the folds chose on their own training rows.
     threshold = float(np.mean(thresholds))
     routes = [_pair_router(artifact, encoder, threshold).route for artifact in artifacts]
     predictions = predict_pair(routes, training.conversations, "weak", "strong", threshold, fold=fold)
-    rows = training.rows.assign(fold=fold, target=training.rows["need"])
-    explainer = Explainer(routes, training.conversations, "weak", "strong", fold)
-    return evaluate_predictions(rows, predictions, options=options, about=dict(about or {}), explainer=explainer)
+    return predictions, Explainer(routes, training.conversations, "weak", "strong", fold)
 
 
 def _seen(parallel: ParallelRows | None, training: TrainingRows, held_out: pd.DataFrame) -> ParallelRows | None:

@@ -26,6 +26,10 @@ def evaluate(
     cv: Annotated[
         int | None, typer.Option(min=2, help="Instead of one router: train by the recipe on all but one of N folds of groups, N times.")
     ] = None,
+    baselines: Annotated[
+        str | None,
+        typer.Option(help="With --cv: routers of the literature beside ours, fitted on the same folds and inputs: all, or knn,svm,..."),
+    ] = None,
     weak: Annotated[list[str] | None, typer.Option(help="Weak model; repeat for other names that sources give to the same one.")] = None,
     strong: Annotated[list[str] | None, typer.Option(help="Strong model; may be repeated likewise.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="TOML with the pairs. Default: recipe.toml in the first data folder.")] = None,
@@ -79,6 +83,13 @@ def evaluate(
         raise InvalidInput(
             "--encoder and --encoder-prefix say what --cv trains with, and a loaded router has its own: add --cv or leave them out"
         )
+    if cv is None and baselines is not None:
+        raise InvalidInput("--baselines are learned from the folds that are not judged: add --cv or leave it out")
+    learned: tuple[str, ...] = ()
+    if baselines is not None:
+        from training.learned_baselines import method_names
+
+        learned = method_names(baselines)
     plan = run.EvaluationPlan(
         *run.load_data(data or [], prompts, outcomes),
         recipe=recipe_of(recipe, data or [], weak or [], strong or [], score_kind or [], source or []),
@@ -97,7 +108,9 @@ def evaluate(
     if tracking:
         check_store(tracking_uri)
     if cv is not None:
-        result = run.evaluate_cross_validated(plan, cv, encoder=encoder, prefix=encoder_prefix, threads=threads, say=typer.echo)
+        result = run.evaluate_cross_validated(
+            plan, cv, encoder=encoder, prefix=encoder_prefix, baselines=learned, threads=threads, say=typer.echo
+        )
     else:
         result = run.evaluate_artifact(plan, router, threads=threads, progress=progress_bar, engine=LocalEngine(workers))
     result = result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}", environment=environment(), created=_today())

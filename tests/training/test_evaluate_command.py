@@ -138,6 +138,7 @@ def test_two_artefacts_are_compared_on_data(folder: Path, monkeypatch: pytest.Mo
         (("--prompts", "p.jsonl"), "go together"),
         ((*PAIR, "--encoder", "full"), "say what --cv trains with"),
         ((*PAIR, "--encoder-prefix", "query: "), "say what --cv trains with"),
+        ((*PAIR, "--baselines", "all"), "add --cv"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(

@@ -13,13 +13,17 @@ from typer.testing import CliRunner
 
 from router.encoder import EncoderSpec
 from router.errors import InvalidInput
+from router.features import FEATURE_NAMES
 from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
 from training.assemble import assemble, load_tables
 from training.card import model_card
 from training.inputs import inputs_of
+from training.learned_baselines import answer_table, held_out_policies
+from training.pool.recipe import read_pool_recipe
 from training.promise import GuaranteeOptions
 from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, recipe_of
+from training.report.page import render_page
 from training.seen import seen_bytes, was_seen
 from training.targets import TargetMapping
 from training.train import cross_validate, threshold_for_quality, train_router
@@ -136,6 +140,23 @@ def test_cross_validation_routes_every_prompt_with_a_router_that_has_not_seen_it
     assert result.get("apgr").n == len(training.rows)
     assert result.get("apgr").value > 0.58
     assert result.get("apgr", "oracle").value > result.get("apgr").value
+
+
+def test_learned_baselines_stand_beside_the_router_on_its_folds_and_inputs(training, folder, plan, encoder):
+    scores = answer_table(training.rows, load_tables([folder])[1], plan.models)
+    seen = []
+
+    def learn(inputs, fold):
+        seen.append((inputs.shape, sorted(set(fold))))
+        return held_out_policies(["logistic"], inputs, scores, training.groups, fold, say=lambda _: None)[0]
+
+    about = {"weak": "small", "strong": "large"}
+    result = cross_validate(training, encoder, plan, folds=2, learn=learn, about=about, say=lambda _: None)
+    assert seen == [((len(training.rows), 64 + len(FEATURE_NAMES)), [0, 1])]
+    assert result.get("apgr", "logistic").value > 0.58
+    assert result.get("strong_share", "logistic").value == pytest.approx(result.get("strong_share").value)
+    assert "logistic regression" in render_page(result)
+    assert "matrix factorisation" not in render_page(result)
 
 
 def test_training_and_serving_see_the_same_inputs(training, plan, encoder):
@@ -260,7 +281,11 @@ def test_another_encoder_does_not_inherit_the_prefix():
 
 
 def test_recipes_of_the_repository_can_be_read():
-    for path in [REPOSITORY / "data/sample/recipe.toml", *REPOSITORY.glob("*/recipes/*.toml")]:
+    found = [REPOSITORY / "data/sample/recipe.toml", *REPOSITORY.glob("*/recipes/*.toml")]
+    for path in found:
+        if path.name.startswith("pool-"):
+            assert len(read_pool_recipe(path).models) > 2
+            continue
         recipe = read_recipe(path)
         assert recipe.pairs
         assert isinstance(recipe.targets, TargetMapping)

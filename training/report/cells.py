@@ -18,7 +18,9 @@ SHORT: Final[Mapping[str, str]] = {
 """Heading of every metric."""
 POLICY_TITLES: Final[Mapping[str, str]] = {
     ROUTER: "router", "always_weak": "always-weak", "always_strong": "always-strong", "best_single": "best single", "random": "random",
-    "length": "length rule", "source_mean": "source mean", "oracle": "oracle",
+    "length": "length rule", "source_mean": "source mean", "oracle": "oracle", "knn": "nearest neighbours", "svm": "linear SVM",
+    "logistic": "logistic", "mlp": "MLP", "mf": "matrix factorisation", "irt": "item response", "forest": "random forest",
+    "boosted": "boosted trees",
 }  # fmt: skip
 NO_NUMBER: Final = "–"
 PER_CENT: Final = "\u00a0%"

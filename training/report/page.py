@@ -12,7 +12,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from training.baselines import BASELINES
+from training.baselines import BASELINES, LEARNED
 from training.evaluate import ROUTER, EvaluationResult
 from training.reliability import VIEWS
 from training.report import calibration_figures, figures, forests
@@ -53,7 +53,7 @@ def render_page(result: EvaluationResult) -> str:
         curve=figure(figures.quality_cost_figure(result)),
         policy_titles=list(SHORT.values()),
         policy_rows=_policy_rows(result),
-        baselines={POLICY_TITLES[name]: text for name, text in BASELINES.items()},
+        baselines={POLICY_TITLES[name]: text for name, text in {**BASELINES, **LEARNED}.items() if name in _policies(result)},
         worst=explained_rows(result),
         data=result.data.to_dict("records"),
         families_by_capability=_families_by_capability(result),
@@ -179,7 +179,12 @@ def _policy_rows(result: EvaluationResult) -> list[Row]:
     return [
         Row(title, 0, tuple(cell_of(m, result.get(m, policy)) if (policy, m) in have else Cell("") for m in SHORT))
         for policy, title in POLICY_TITLES.items()
+        if policy in _policies(result)
     ]
+
+
+def _policies(result: EvaluationResult) -> frozenset[str]:
+    return frozenset(result.estimates["policy"])
 
 
 def _operating_points(result: EvaluationResult) -> dict[str, Any]:
