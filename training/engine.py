@@ -7,14 +7,14 @@ not grow with their number.
 
 from __future__ import annotations
 
+import multiprocessing
 import platform
-import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 from router.errors import EngineError, InvalidInput
@@ -49,7 +49,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """The machine it runs on: one worker is the very process, more are processes that read what is shared from one file, memory-mapped."""
+    """The machine it runs on: one worker is the very process, more are further processes."""
 
     workers: int = 1
 
@@ -62,13 +62,15 @@ class LocalEngine:
         if self.workers == 1:
             yield from (function(shared, item) for item in items)
             return
-        import joblib
-
-        with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
-            path = str(Path(folder) / "shared")
-            joblib.dump(shared, path)
-            pool = joblib.Parallel(n_jobs=self.workers, return_as="generator", pre_dispatch=_AHEAD * self.workers, batch_size=1)
-            yield from pool(joblib.delayed(_with_file)(function, path, item) for item in items)
+        # Spawned and not forked: a copy of a process with threads in it may hang.
+        context = multiprocessing.get_context("spawn")
+        try:
+            with ProcessPoolExecutor(self.workers, context, _share, (function, shared)) as pool:
+                yield from _few_ahead(lambda item: pool.submit(_on_shared, item), items, self.workers)
+        except BrokenProcessPool as error:
+            raise EngineError(
+                f"one of {self.workers} worker processes ended before its work was done, maybe for want of memory: use fewer --workers"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +87,33 @@ class DaskEngine:
     def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]) -> Iterator[Result]:
         """See :meth:`Engine.map`. What is shared lies on every worker, so that no single loss loses it."""
         everywhere = self.client.scatter(shared, broadcast=True, hash=False)
-        waiting: deque[Any] = deque()
-        for item in items:
-            waiting.append(self.client.submit(function, everywhere, item, retries=_RETRIES, pure=False))
-            if len(waiting) >= _AHEAD * self.workers:
-                yield waiting.popleft().result()
-        while waiting:
+        yield from _few_ahead(
+            lambda item: self.client.submit(function, everywhere, item, retries=_RETRIES, pure=False), items, self.workers
+        )
+
+
+def _few_ahead(submit: Callable[[Item], Any], items: Iterable[Item], workers: int) -> Iterator[Any]:
+    """Results of the futures that ``submit`` gives, in order; so many items are taken that no worker has to wait."""
+    waiting: deque[Any] = deque()
+    for item in items:
+        waiting.append(submit(item))
+        if len(waiting) >= _AHEAD * workers:
             yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
 
 
-def _with_file(function: Callable[[Any, Item], Result], path: str, item: Item) -> Result:
-    return function(_loaded(path), item)
+_SHARED: list[Any] = []
+"""In a worker process: the function and what its pieces share."""
 
 
-@lru_cache(maxsize=1)
-def _loaded(path: str) -> Any:
-    import joblib
+def _share(function: Callable[[Any, Any], Any], shared: Any) -> None:
+    _SHARED[:] = function, shared
 
-    return joblib.load(path, mmap_mode="r")
+
+def _on_shared(item: Any) -> Any:
+    function, shared = _SHARED
+    return function(shared, item)
 
 
 @contextmanager

@@ -59,3 +59,8 @@ def plus(shared: np.ndarray, item: int) -> tuple[float, int]:
 def refuse(shared: None, item: int) -> int:
     """A piece of work that fails."""
     raise InvalidInput(f"item {item} is refused")
+
+
+def die(shared: None, item: int) -> None:
+    """A piece of work that takes its process with it."""
+    os._exit(1)

@@ -21,7 +21,7 @@ from training.recipe import Pair, Recipe
 from training.train import train_router
 
 sys.path.insert(0, str(Path(__file__).parent))
-from scale_rows import generated, plus, refuse
+from scale_rows import die, generated, plus, refuse
 
 inside_dask = pytest.mark.filterwarnings("ignore")
 """Dask and the processes it starts warn of sockets, loops and their own deprecations."""
@@ -59,6 +59,11 @@ def test_what_cannot_be_meant_is_refused() -> None:
         LocalEngine(0)
     with pytest.raises(InvalidInput, match="goes with --engine dask"), open_engine("local", scheduler="tcp://127.0.0.1:1"):
         pass
+
+
+def test_a_worker_that_dies_here_is_told() -> None:
+    with pytest.raises(EngineError, match=r"one of 2 worker processes ended .*fewer --workers"):
+        list(LocalEngine(2).map(die, None, range(4)))
 
 
 def test_without_dask_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
