@@ -4,8 +4,8 @@
 
 The data is generated (``benchmarks.scale_data``; its time is not counted) and goes through the functions that ``interlock train`` and
 ``interlock evaluate --router`` call, each number of rows in a process of its own. Memory is that of the process and its workers together,
-sampled five times a second; pages that they share count once. A number of rows that ``scale.json`` has already is not measured again, and
-one that was interrupted goes on where its inputs stop.
+sampled five times a second; pages that they share count once. A number of rows that ``scale.json`` has already is not measured again.
+Nothing that an earlier run kept is used, unless ``--resume`` asks for it after an interruption; the result then says so.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -116,12 +117,16 @@ def _cpu() -> float:
     return float(total)
 
 
-def measure(data: Path, rows: int, workers: int) -> dict[str, Any]:
+def measure(data: Path, rows: int, workers: int, resume: bool) -> dict[str, Any]:
     """Run the pipeline on the generated prompts in ``data``."""
+    cache = data / "cache"
+    os.environ["INTERLOCK_CACHE"] = str(cache)
+    if cache.exists() and not resume:
+        shutil.rmtree(cache)
     meter, engine = Meter(), LocalEngine(workers)
     recipe = read_recipe(data / "recipe.toml")
     folders = [data, SAMPLE]
-    encoder = CachedEncoder(load_encoder("fast"), data / "embeddings")
+    encoder = CachedEncoder(load_encoder("fast"))
     load = os.getloadavg()
     with meter.stage("read"):
         tables = load_tables(folders)
@@ -139,6 +144,7 @@ def measure(data: Path, rows: int, workers: int) -> dict[str, Any]:
         routed = evaluate_artifact(plan, artefact, engine=engine)
     return {
         "rows": rows,
+        "resumed": resume,
         "workers": workers,
         "stages": meter.stages,
         "held_out": held_out,
@@ -156,7 +162,7 @@ def _catalog() -> Any:
     return read_catalog(None)
 
 
-def run(rows: list[int], workers: int, output: Path, data: Path) -> list[dict[str, Any]]:
+def run(rows: list[int], workers: int, output: Path, data: Path, resume: bool) -> list[dict[str, Any]]:
     """Measure what has not been, each in a process of its own, and give all there is."""
     path = output / _RESULTS
     output.mkdir(parents=True, exist_ok=True)
@@ -170,6 +176,7 @@ def run(rows: list[int], workers: int, output: Path, data: Path) -> list[dict[st
             write_data(folder, n)
         one = folder / "measured.json"
         command = [sys.executable, "-m", "benchmarks.scale", "--one", str(n), "--workers", str(workers), "--data", str(data)]
+        command += ["--resume"] * resume
         # One core a process: two workers are to be two cores, and a library that starts threads of its own would blur that.
         quiet = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         subprocess.run(command, check=True, env=os.environ | quiet)
@@ -223,14 +230,15 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--output", type=Path, default=Path("runs/scale"))
     parser.add_argument("--data", type=Path, help="where the generated prompts go; default: data in the output folder")
+    parser.add_argument("--resume", action="store_true", help="go on with the inputs of a run that was interrupted")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     data = arguments.data or arguments.output / "data"
     if arguments.one is not None:
-        measured = measure(data / str(arguments.one), arguments.one, arguments.workers)
+        measured = measure(data / str(arguments.one), arguments.one, arguments.workers, arguments.resume)
         (data / str(arguments.one) / "measured.json").write_text(json.dumps(measured))
         return
-    results = run(arguments.rows, arguments.workers, arguments.output, data)
+    results = run(arguments.rows, arguments.workers, arguments.output, data, arguments.resume)
     plot(results, arguments.output / "scale.svg")
     print(table(results))
 

@@ -23,7 +23,7 @@ from training.bootstrap import BUNDLES, Array, Statistic
 
 Groups = NDArray[np.intp]
 DEFAULT_BINS: Final = 10
-_EXACT_ROWS: Final = 50_000
+_EXACT_ROWS: Final = 20_000
 _LEVELS: Final = 1_000
 
 

@@ -18,6 +18,7 @@ from training.dedup import near_duplicates
 from training.outcomes import known_model, match_prompts, pair_scores
 from training.prompts import Conversations
 from training.split import group_key, prompt_texts
+from training.tables import shared_texts
 from training.targets import CAPABILITY_OF_TASK
 
 ROW_COLUMNS: Final = (
@@ -103,6 +104,7 @@ def pair_rows(
         capability_of({"capability": given, "task_kind": kind}) for given, kind in zip(kinds["capability"], kinds["task_kind"], strict=True)
     ]
     rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in Conversations(rows)]
+    rows = rows.assign(source=shared_texts(rows["source"]), score_kind=shared_texts(rows["score_kind"]))
     return rows.sort_values(["source", "prompt_id"], ignore_index=True)
 
 

@@ -250,8 +250,8 @@ def threshold_for_quality(need: Array, weak: Array, strong: Array, goal: float) 
     # quality[i]: the i least needy prompts go to the weak model.
     quality = (strong.sum() + np.concatenate([[0.0], np.cumsum((weak - strong)[order])])) / len(need)
     cuts = np.flatnonzero(np.concatenate([[True], np.diff(sorted_need) > 0, [True]]))
-    good = [int(cut) for cut in cuts if quality[cut] >= goal * strong.mean()]
-    last = max(good, default=0)
+    good = cuts[quality[cuts] >= goal * strong.mean()]
+    last = int(good.max(initial=0))
     if last == 0:
         return 0.0
     above = sorted_need[last] if last < len(need) else sorted_need[-1]
