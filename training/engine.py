@@ -11,7 +11,7 @@ import multiprocessing
 import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class LocalEngine:
 
 @dataclass(frozen=True, slots=True)
 class DaskEngine:
-    """The workers of a Dask cluster; see :func:`dask_engine`."""
+    """The workers of a Dask cluster; see :func:`open_engine`."""
 
     client: Client
 
@@ -85,11 +85,47 @@ class DaskEngine:
         return max(1, sum(int(threads) for threads in self.client.nthreads().values()))
 
     def map(self, function: Callable[[Shared, Item], Result], shared: Shared, items: Iterable[Item]) -> Iterator[Result]:
-        """See :meth:`Engine.map`. What is shared lies on every worker, so that no single loss loses it."""
-        everywhere = self.client.scatter(shared, broadcast=True, hash=False)
-        yield from _few_ahead(
-            lambda item: self.client.submit(function, everywhere, item, retries=_RETRIES, pure=False), items, self.workers
-        )
+        """See :meth:`Engine.map`. What is shared lies on every worker, and is sent again should all that had it die."""
+        everywhere = _Everywhere(self.client, function, shared)
+        yield from _few_ahead(lambda item: _Piece(everywhere, item), items, self.workers)
+
+
+class _Everywhere:
+    """A function and what its pieces share, on every worker of a cluster."""
+
+    def __init__(self, client: Client, function: Callable[[Any, Any], Any], shared: Any) -> None:
+        self._client, self._function, self._shared = client, function, shared
+        self._there: Any = None
+
+    def submit(self, item: Any) -> Any:
+        """A future of the piece."""
+        if self._there is None or self._there.status != "finished":
+            try:
+                (self._there,) = self._client.scatter([self._shared], broadcast=True, hash=False)
+            except TimeoutError as error:
+                raise EngineError("the Dask cluster has no worker left: start some, then run this again") from error
+        return self._client.submit(self._function, self._there, item, retries=_RETRIES, pure=False)
+
+
+class _Piece:
+    """A piece of work under way on a cluster."""
+
+    def __init__(self, everywhere: _Everywhere, item: Any) -> None:
+        self._everywhere, self._item = everywhere, item
+        self._future = everywhere.submit(item)
+
+    def result(self) -> Any:
+        """What it gave. Dask itself runs a piece again whose worker died, but cancels it where what it shares is lost as well."""
+        from distributed import KilledWorker
+
+        for _ in range(_RETRIES):
+            try:
+                return self._future.result()
+            except CancelledError:
+                self._future = self._everywhere.submit(self._item)
+            except KilledWorker as error:
+                raise EngineError("a piece of work has ended several workers one after the other: give them more memory") from error
+        raise EngineError(f"all workers of the Dask cluster died {_RETRIES} times while a piece of work was under way: see their logs")
 
 
 def _few_ahead(submit: Callable[[Item], Any], items: Iterable[Item], workers: int) -> Iterator[Any]:

@@ -14,6 +14,7 @@ EngineName = Literal["local", "dask"]
 
 
 def train(
+    context: typer.Context,
     data: Annotated[list[Path], typer.Option(help="Folder with prompts and outcomes (docs/data-format.md); may be given several times.")],
     output: Annotated[Path, typer.Option(help="Folder for the artefact; replaced in one step when it is ready.")] = Path("runs/router"),
     recipe: Annotated[
@@ -56,6 +57,8 @@ def train(
     from training.train import train_router
 
     check_artifact_output(output)
+    # First of all, so that a cluster that is not there is not found out about after hours of reading.
+    where = context.with_resource(open_engine(engine, workers=workers, scheduler=scheduler))
     plan = recipe_of(recipe, data, _listed(weak), _listed(strong), _listed(score_kind)).with_encoder(encoder, encoder_prefix)
     text_encoder = CachedEncoder(load_encoder(plan.encoder, threads, prefix=plan.encoder_prefix), progress=True)
     training = assemble(*load_tables(data), plan, data)
@@ -69,8 +72,7 @@ def train(
         typer.echo(f"note: too few prompts to learn much of {listed}; {FEW_ROWS} a family are little enough (--min-rows refuses)", err=True)
     if tracking:
         check_store(tracking_uri)
-    with open_engine(engine, workers=workers, scheduler=scheduler) as where:
-        trained = train_router(training, text_encoder, plan, typer.echo, engine=where)
+    trained = train_router(training, text_encoder, plan, typer.echo, engine=where)
     extra = {"README.md": model_card(trained.artifact, output.name).encode(), SEEN: seen_bytes(trained.fitted)}
     name = write_artifact(trained.artifact, output, extra)
     read_artifact(output)

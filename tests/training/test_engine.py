@@ -129,8 +129,48 @@ def test_a_cluster_of_two_gives_the_same_router_though_a_worker_is_killed(monkey
 
 @pytest.mark.slow
 @inside_dask
+def test_work_goes_on_after_all_workers_died_and_what_they_shared_with_them() -> None:
+    pytest.importorskip("distributed")
+    with open_engine("dask", workers=2) as cluster:
+        assert isinstance(cluster, DaskEngine)
+        found = []
+        for number, (value, _) in enumerate(cluster.map(plus, np.ones(1000), range(40))):
+            found.append(value)
+            if number == 3:
+                for victim in cluster.client.run(os.getpid).values():
+                    os.kill(victim, signal.SIGKILL)
+        assert found == [1000.0 + i for i in range(40)]
+
+
+@pytest.mark.slow
+@inside_dask
 def test_workers_of_other_versions_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr("training.engine.package_versions", lambda names: {"numpy": "0.1"})
     with pytest.raises(EngineError, match=r"worker tcp://\S+ has numpy \d.*, here it is 0\.1"), open_engine("dask", workers=1):
         pass
+
+
+@pytest.mark.slow
+@inside_dask
+def test_a_scheduler_without_workers_says_how_to_start_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("training.engine._PATIENCE_SECONDS", 1.0)
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        with (
+            pytest.raises(EngineError, match=f"{address} has no workers: .*`dask worker"),
+            open_engine("dask", scheduler=address),
+        ):
+            pass
+
+
+def test_the_command_looks_for_its_cluster_before_it_reads_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from typer.testing import CliRunner
+
+    from interlock.cli import app
+
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    arguments = ["train", "--data", str(tmp_path / "nowhere"), "--output", str(tmp_path / "router"), "--weak", "a", "--strong", "b"]
+    assert isinstance(CliRunner().invoke(app, [*arguments, "--engine", "dask"]).exception, EngineError)
+    assert "goes with --engine dask" in str(CliRunner().invoke(app, [*arguments, "--scheduler", "tcp://127.0.0.1:9"]).exception)
