@@ -218,7 +218,7 @@ def plot(results: list[dict[str, Any]], path: Path) -> None:
     right.axhline(4, color="firebrick", linestyle="--", linewidth=1, label="4 GB")
     left.set(xscale="log", yscale="log", xlabel="prompts", ylabel="seconds", title="time")
     right.set(xscale="log", xlabel="prompts", ylabel="GB", title="peak memory, workers included", ylim=(0, None))
-    left.legend(fontsize=8)
+    left.legend(fontsize=8, loc="upper left")
     figure.savefig(path)
     plt.close(figure)
 
