@@ -8,7 +8,9 @@ not grow with their number.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import platform
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ProcessPoolExecutor
@@ -145,6 +147,14 @@ _SHARED: list[Any] = []
 
 def _share(function: Callable[[Any, Any], Any], shared: Any) -> None:
     _SHARED[:] = function, shared
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _on_shared(item: Any) -> Any:
