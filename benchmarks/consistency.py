@@ -28,10 +28,11 @@ from router.selection import shortfalls
 from router.text import classify_text
 from training import metrics
 from training.agreement import language_agreement
-from training.assemble import TrainingRows, assemble, inputs_of, load_tables
+from training.assemble import TrainingRows, assemble, load_tables
 from training.consistency import ParallelRows
 from training.embed import CachedEncoder
 from training.fit import RequirementsEstimator
+from training.inputs import inputs_of
 from training.recipe import Recipe, read_recipe
 from training.train import parallel_inputs
 

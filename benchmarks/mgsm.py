@@ -22,9 +22,10 @@ from router.files.encoders import load_encoder
 from router.route import Router
 from router.selection import RoutingPolicy
 from router.types import Conversation
-from training.assemble import TrainingRows, assemble, inputs_of, load_tables
+from training.assemble import TrainingRows, assemble, load_tables
 from training.consistency import ParallelRows
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.metrics import adds_value
 from training.pairs import pair_catalog
 from training.predictions import predict_pair

@@ -22,9 +22,10 @@ from router.features import FEATURE_NAMES
 from router.files.encoders import load_encoder
 from router.selection import shortfalls
 from router.text import TextBudget
-from training.assemble import inputs_of, load_tables
+from training.assemble import load_tables
 from training.embed import CachedEncoder
 from training.fit import RequirementsEstimator, fit_bands
+from training.inputs import inputs_of
 from training.pool.fit import gain_over_mixing
 from training.pool.levels import level, profile_levels
 from training.pool.mixing import undominated

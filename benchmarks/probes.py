@@ -27,8 +27,9 @@ from router.catalog import ModelCatalog
 from router.files.atomic import write_together
 from router.files.encoders import load_encoder
 from router.text import TextBudget
-from training.assemble import inputs_of, load_tables
+from training.assemble import load_tables
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.pool.fit import FittedPool, catalog_of, fit_pool, predictions_from, threshold_within
 from training.pool.levels import profile_levels
 from training.pool.predictions import predict_pool

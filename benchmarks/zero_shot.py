@@ -22,8 +22,9 @@ from router.languages import family_of
 from router.route import Router
 from router.selection import RoutingPolicy
 from training.agreement import LanguageAgreement
-from training.assemble import TrainingRows, assemble, inputs_of, load_tables
+from training.assemble import TrainingRows, assemble, load_tables
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.pairs import pair_catalog
 from training.recipe import Recipe, read_recipe
 from training.train import add_language_effects, artifact_of, fit_estimator, parallel_inputs

@@ -11,7 +11,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from training.baselines import Policy
-from training.bootstrap import FEW_GROUPS, Estimate, Statistic, difference, group_index, remembered, resampled, summarised, within
+from training.bootstrap import (
+    FEW_GROUPS,
+    Estimate,
+    Statistic,
+    difference,
+    group_index,
+    remembered,
+    resampled,
+    resampling_units,
+    summarised,
+    within,
+)
 from training.slices import BASELINE_FAMILY, policy_statistics
 
 if TYPE_CHECKING:
@@ -27,7 +38,7 @@ def against_english(rows: pd.DataFrame, policy: Policy, options: EvaluationOptio
     A split group often holds a prompt in both languages. Whole groups are resampled from all rows together, so that what a hard question
     does to both cancels.
     """
-    group = group_index(rows["group"])
+    number, group = group_index(rows["group"]), resampling_units(rows["group"])
     family = rows["family"].astype(str).to_numpy()
     members = {name: np.flatnonzero(family == name) for name in sorted(set(family))}
     english = members.pop(BASELINE_FAMILY, np.empty(0, dtype=np.intp))
@@ -40,7 +51,7 @@ def against_english(rows: pd.DataFrame, policy: Policy, options: EvaluationOptio
     samples = resampled(statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed)
     records = []
     for name, part in members.items():
-        groups, fewest = _groups_in(group, part), min(_groups_in(group, part), _groups_in(group, english))
+        groups, fewest = _groups_in(number, part), min(_groups_in(number, part), _groups_in(number, english))
         for metric in AGAINST_METRICS:
             found = _found(statistics, samples, (name, metric), part.size, fewest, options.level) or Estimate(
                 None, None, None, part.size, groups, missing[name]

@@ -21,6 +21,9 @@ Key = TypeVar("Key", bound=Hashable)
 MIN_ROWS: Final = 30
 """Fewer rows than this give no number, only the flag "too few rows"."""
 FEW_GROUPS: Final = 10
+MANY_GROUPS: Final = 20_000
+"""With more groups than this, bundles of groups are resampled (:func:`resampling_units`)."""
+BUNDLES: Final = 1_000
 _CELLS_AT_ONCE: Final = 2_000_000
 # A statistic that is undefined in more resamples than the tails of the interval hold has no interval.
 _TOLERATED_UNDEFINED: Final = 0.025
@@ -66,6 +69,20 @@ class Estimate:
 def group_index(groups: ArrayLike) -> NDArray[np.intp]:
     """Consecutive numbers 0 .. G - 1 of group names, shape (n,)."""
     return np.unique(np.asarray(groups).astype(str), return_inverse=True)[1].astype(np.intp).reshape(-1)
+
+
+def resampling_units(groups: ArrayLike) -> NDArray[np.intp]:
+    """What is resampled: the number of each row's group, shape (n,), or of its bundle where there are more than :data:`MANY_GROUPS`.
+
+    Bundles are made of whole groups at random. Sums over bundles are as independent as those over groups, so resampling a thousand of them
+    gives the same interval, up to 1 / sqrt(2 x 1000) = 2 % of its width, for a cost that no longer grows with the groups (the random
+    groups method; Wolter, Introduction to Variance Estimation, 2007, chapter 2).
+    """
+    number = group_index(groups)
+    count = int(number.max()) + 1 if number.size else 0
+    if count <= MANY_GROUPS:
+        return number
+    return np.asarray(np.random.default_rng(0).permutation(count)[number] % BUNDLES, dtype=np.intp)
 
 
 def resampled_counts(n_groups: int, n_bootstrap: int, rng: np.random.Generator) -> Array:

@@ -15,6 +15,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.linear_model import LogisticRegression
 
 Array = NDArray[np.float64]
+Inputs = NDArray[np.floating]
 UNKNOWN_NOISE: Final = 0.03
 """Without translations every column is taken to vary between them by this share of its variance (docs/decisions/0014)."""
 
@@ -63,27 +64,30 @@ class ConsistentLogistic:
     Parameters
     ----------
     columns
-        Rows to learn from, shape (n, c).
+        Rows that say how the columns are scaled, shape (n, c).
     translations
         Within-meaning covariance of the columns, shape (c, c); None takes :data:`UNKNOWN_NOISE` for each.
     """
 
-    def __init__(self, columns: Array, translations: Array | None, C: float, consistency: float) -> None:
-        self._mean, self._scale = columns.mean(axis=0), columns.std(axis=0)
+    def __init__(self, columns: Inputs, translations: Array | None, C: float, consistency: float) -> None:
+        self._mean, self._scale = columns.mean(axis=0, dtype=np.float64), columns.std(axis=0, dtype=np.float64)
         self._scale[self._scale < 1e-12] = 1.0
         size = columns.shape[1]
         noise = np.eye(size) * UNKNOWN_NOISE if translations is None else translations / np.outer(self._scale, self._scale)
         factor = cholesky(np.eye(size) + consistency * noise, lower=True)
         self._turn = solve_triangular(factor, np.eye(size), lower=True).T
-        self._turned = ((columns - self._mean) / self._scale) @ self._turn
         self._strength = C
 
-    def fit(self, rows: NDArray[np.intp], y: Array, weight: Array) -> tuple[Array, float]:
+    def turned(self, columns: Inputs) -> Inputs:
+        """Columns of rows, shape (n, c), as :meth:`fit` reads them; single precision stays single."""
+        standard = (columns - self._mean.astype(columns.dtype)) / self._scale.astype(columns.dtype)
+        return np.asarray(standard @ self._turn.astype(columns.dtype))
+
+    def fit(self, turned: Inputs, y: Array, weight: Array) -> tuple[Array, float]:
         """Weights of the columns, shape (c,), and bias. A soft target counts as a positive of weight y and a negative of weight 1 - y."""
-        x = self._turned[rows]
-        twice = np.concatenate([x, x])
-        labels = np.concatenate([np.ones(len(y)), np.zeros(len(y))])
         both = np.concatenate([weight * y, weight * (1 - y)])
-        model = LogisticRegression(C=self._strength, max_iter=500).fit(twice[both > 0], labels[both > 0], sample_weight=both[both > 0])
-        weights = (self._turn @ model.coef_[0]) / self._scale
+        counted = np.flatnonzero(both > 0)
+        model = LogisticRegression(C=self._strength, max_iter=500)
+        model.fit(turned[counted % len(y)], (counted < len(y)).astype(np.float64), sample_weight=both[counted])
+        weights = (self._turn @ model.coef_[0].astype(np.float64)) / self._scale
         return weights, float(model.intercept_[0] - self._mean @ weights)

@@ -20,13 +20,14 @@ from router.types import Conversation
 from training import metrics
 from training.against_english import against_english
 from training.baselines import Policy, baseline_policies
-from training.bootstrap import MIN_ROWS, Estimate, Key, Statistic, estimate, group_index
+from training.bootstrap import MIN_ROWS, Estimate, Key, Statistic, estimate, resampling_units
 from training.data_card import family_table, source_table
 from training.decisions import decision_table
+from training.engine import Engine
 from training.pairs import ROW_COLUMNS
 from training.parity import ParityOptions, parity_table
 from training.predictions import Predictions, Route, predict_pair
-from training.prompts import to_conversations
+from training.prompts import Conversations
 from training.reliability import calibration_errors, reliability_bins
 from training.slices import policy_statistics, slices_of, target_of
 from training.sweep import curves, listed_taus
@@ -145,6 +146,7 @@ def evaluate(
     options: EvaluationOptions | None = None,
     about: Mapping[str, Any] | None = None,
     progress: Callable[[Iterable[Conversation]], Iterable[Conversation]] = iter,
+    engine: Engine | None = None,
 ) -> EvaluationResult:
     """Route every prompt of ``rows`` and measure.
 
@@ -160,9 +162,11 @@ def evaluate(
         tau of families, as the router reads them, that have their own.
     training
         Rows that the baselines may learn from; None lets them learn from ``rows``, which errs in their favour.
+    engine
+        Where prompts are routed; this process by default.
     """
-    conversations = to_conversations(rows)
-    predictions = predict_pair(route, conversations, weak, strong, threshold, fold=fold, progress=progress)
+    conversations = Conversations(rows)
+    predictions = predict_pair(route, conversations, weak, strong, threshold, fold=fold, progress=progress, engine=engine)
     predictions = replace(predictions, family_thresholds=family_thresholds or {})
     explainer = Explainer([route] if callable(route) else list(route), conversations, weak, strong, fold)
     about = {"weak": weak, "strong": strong, **(about or {})}
@@ -231,12 +235,14 @@ def _estimates(rows: pd.DataFrame, policies: Sequence[Policy], options: Evaluati
     records = []
     for kind, name, members in slices_of(rows):
         part = rows.iloc[members]
-        group = group_index(part["group"])
+        group, n_groups = resampling_units(part["group"]), int(part["group"].nunique())
         statistics = {
             (p.name, metric): s for p in policies for metric, s in policy_statistics(part, p, members, group, options.margin, options.bins)
         }
         found = _estimated(statistics, group, options)
-        records += [{"slice_kind": kind, "slice": name, "policy": p, "metric": m, **asdict(e)} for (p, m), e in found.items()]
+        records += [
+            {"slice_kind": kind, "slice": name, "policy": p, "metric": m, **asdict(e), "n_groups": n_groups} for (p, m), e in found.items()
+        ]
     return pd.DataFrame(records)
 
 
@@ -246,7 +252,7 @@ def _estimated(statistics: Mapping[Key, Statistic], group: NDArray[np.intp], opt
 
 def _operating_points(rows: pd.DataFrame, predictions: Predictions, options: EvaluationOptions) -> pd.DataFrame:
     why = listed_taus(rows, predictions)
-    group = group_index(rows["group"])
+    group = resampling_units(rows["group"])
     records = []
     for tau in sorted(why):
         policy = Policy(ROUTER, chosen=predictions.decided() if tau == predictions.threshold else predictions.chosen(tau))

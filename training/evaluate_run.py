@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from router.artifact import RouterArtifact
 from router.catalog import ModelCatalog, Prices
 from router.errors import InvalidInput
-from router.files.artifacts import language_identifier, read_artifact
+from router.files.artifacts import read_artifact
 from router.files.encoders import load_encoder
-from router.route import Router
 from router.selection import RoutingPolicy
 from router.types import Conversation
 from training.baselines import Policy
+from training.engine import Engine
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate
+from training.inputs import EncoderSource
 from training.outcomes import load_outcomes, match_prompts, require_two_classes
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
-from training.prompts import load_prompts, to_conversations
+from training.predictions import LoadedRoute
+from training.prompts import Conversations, load_prompts
 from training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class EvaluationPlan:
         listed = len(rows) - observed if real else 0
         said = [f"{observed:,} as observed"] * bool(observed) + [f"{listed:,} from list prices"] * bool(listed)
         basis = ", ".join(said) or "neither outcomes nor catalog have them: give --weak-prices and --strong-prices"
-        return with_expected_costs(rows, to_conversations(rows), pool, real, _OUTPUT_TOKENS), basis
+        return with_expected_costs(rows, Conversations(rows), pool, real, _OUTPUT_TOKENS), basis
 
 
 def load_data(data: Sequence[Path], prompts: Path | None, outcomes: Path | None) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -114,21 +116,31 @@ def rows_of(plan: EvaluationPlan) -> pd.DataFrame:
     return rows
 
 
-def evaluate_artifact(plan: EvaluationPlan, folder: Path | None, *, threads: int = 1, progress: Progress = iter) -> EvaluationResult:
+def evaluate_artifact(
+    plan: EvaluationPlan, folder: Path | None, *, threads: int = 1, progress: Progress = iter, engine: Engine | None = None
+) -> EvaluationResult:
     """Let the router of an artefact folder (default: the shipped one) route every prompt through ``Router.route``, and measure."""
     artifact, name = read_artifact(folder)
     rows, basis = plan.priced(rows_of(plan), artifact.capabilities)
     threshold = artifact.default_threshold if plan.threshold is None else plan.threshold
     pool, _ = plan.pool(artifact.capabilities)
-    encoder = load_encoder(artifact.encoder, threads)
     families = artifact.family_thresholds if plan.threshold is None else {}
     policy = RoutingPolicy(shortfall_threshold=threshold, family_thresholds=families)
-    router = Router(artifact, encoder, pool, policy, language_identifier())
+    # Every process that routes builds the router for itself, encoder and all.
+    route = LoadedRoute(artifact, EncoderSource(artifact.encoder, threads), pool, policy)
     about = {"router": name, "encoder": f"{artifact.encoder.kind} {artifact.encoder.name}", "cost_basis": basis}
     if seen := _seen_in_training(artifact, rows):
         about["warning"] = seen
     return evaluate(
-        router.route, rows, *plan.names, threshold, family_thresholds=families, options=plan.options, about=about, progress=progress
+        route,
+        rows,
+        *plan.names,
+        threshold,
+        family_thresholds=families,
+        options=plan.options,
+        about=about,
+        progress=progress,
+        engine=engine,
     )
 
 

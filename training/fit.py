@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, get_args
 
 import lightgbm
@@ -18,11 +19,17 @@ from router.confidence import ResidualSample
 from router.errors import InvalidInput
 from router.requirements import Calibration, ConditionalHead, Head, LinearHead, MeanHead, RequirementsPredictor, TreeHead
 from training.consistency import ConsistentLogistic, ParallelRows
+from training.engine import Engine, LocalEngine
+from training.progress import Advance, uncounted
 
 Array = NDArray[np.float64]
+Inputs = NDArray[np.floating]
 HeadKind = Literal["lightgbm", "linear", "blend"]
 HEAD_KINDS: Final[tuple[HeadKind, ...]] = get_args(HeadKind)
+EVERY: Final = -1
+"""In place of the number of a fold that is left out: none is."""
 _LOGIT_LIMIT: Final = 12.0
+_ROWS_AT_ONCE: Final = 16_384
 
 
 class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -51,6 +58,9 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         Folds whose held-out predictions calibrate; at least 2.
     band_percentiles
         Percentiles of a head's held-out scores over all prompts, the [low, high] of HyDRA (arXiv 2605.17106) Eq. 3.
+    most_rows
+        A head learns from so many rows at most, drawn at random from those it could learn from (docs/decisions/0015). Calibration, bands
+        and residuals are of all rows.
     n_embedding
         Leading columns that are an embedding. Trees read only the columns behind it: they latch onto single coordinates, and those bear the
         language of a prompt more than its task (docs/decisions/0004).
@@ -96,6 +106,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         consistency: float = 300.0,
         calibration_folds: int = 5,
         band_percentiles: tuple[float, float] = (1.0, 99.0),
+        most_rows: int = 50_000,
         n_embedding: int = 0,
         random_state: int = 0,
     ) -> None:
@@ -115,6 +126,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.consistency = consistency
         self.calibration_folds = calibration_folds
         self.band_percentiles = band_percentiles
+        self.most_rows = most_rows
         self.n_embedding = n_embedding
         self.random_state = random_state
 
@@ -126,8 +138,10 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         sample_weight: ArrayLike | None = None,
         exercised: ArrayLike | None = None,
         parallel: ParallelRows | None = None,
+        engine: Engine | None = None,
+        progress: Advance = uncounted,
     ) -> Self:
-        """Fit on inputs of shape (n, d) and targets of shape (n, K) in [0, 1].
+        """Fit on inputs of shape (n, d) and targets of shape (n, K) in [0, 1]; inputs of single precision are not copied.
 
         Parameters
         ----------
@@ -143,24 +157,36 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         parallel
             The same meanings in several languages, without targets: what they teach is which inputs depend on the language. None lets the
             linear part distrust all columns alike and the trees none.
+        engine
+            Where the heads are fitted, each a piece of work of its own; this process by default.
+        progress
+            Told of every head that is fitted, of ``(calibration_folds + 1) * K``.
         """
-        checked: tuple[Array, Array] = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        number = [np.float64, np.float32]
+        checked: tuple[Inputs, Array] = validate_data(self, X, y, dtype=number, multi_output=True, y_numeric=True, ensure_min_samples=2)
         inputs, wanted = checked
         self._single_ = wanted.ndim == 1
         targets = _check_targets(wanted)
         names = _check_names(self.capabilities, targets.shape[1])
         if self.kind not in HEAD_KINDS:
             raise InvalidInput(f"kind {self.kind!r} of head is unknown: allowed are {', '.join(HEAD_KINDS)}")
+        if self.most_rows < 2:
+            raise InvalidInput(f"most_rows is {self.most_rows!r}: at least 2 were expected")
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
         keys = np.arange(len(inputs)) if groups is None else np.asarray(groups)
         kinds = None if exercised is None else np.asarray(exercised, dtype=np.float64).reshape(targets.shape)
-        fitter = _HeadFitter(self, inputs, parallel)
-        decisions = self._held_out_decisions(fitter, targets, weight, keys, kinds)
+        fold = self._folds(keys)
+        job = _Job(_HeadFitter(self, inputs, parallel), targets, weight, kinds, fold)
+        pieces = [(f, k) for f in (*range(int(fold.max()) + 1), EVERY) for k in range(targets.shape[1])]
+        decisions, heads = np.zeros(targets.shape), {}
+        for (f, k), (head, decided) in zip(pieces, (engine or LocalEngine()).map(fit_piece, job, pieces), strict=True):
+            decisions[fold == f, k], heads[f, k] = decided, head
+            progress(1)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
         held_out = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
-        every = np.arange(len(inputs))
-        heads = tuple(fitter.head(every, targets[:, k], weight, None if kinds is None else kinds[:, k]) for k in range(targets.shape[1]))
-        self.predictor_ = RequirementsPredictor(names, heads, calibrations, fitter.basis)
+        self.predictor_ = RequirementsPredictor(
+            names, tuple(heads[EVERY, k] for k in range(targets.shape[1])), calibrations, job.fitter.basis
+        )
         self.take_held_out(held_out, targets)
         return self
 
@@ -182,41 +208,85 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         tags.target_tags.multi_output = True
         return tags
 
-    def _held_out_decisions(
-        self, fitter: _HeadFitter, targets: Array, weight: Array, groups: NDArray[Any], exercised: Array | None
-    ) -> Array:
-        folds = min(self.calibration_folds, len(np.unique(groups)))
+    def _folds(self, groups: NDArray[Any]) -> NDArray[np.intp]:
+        """Fold of every row, shape (n,); a group lies in one."""
+        _, number = np.unique(groups, return_inverse=True)
+        folds = min(self.calibration_folds, int(number.max()) + 1)
         if folds < 2:
             raise InvalidInput("all rows belong to one group: at least two groups are needed to calibrate on held-out rows")
-        decisions = np.zeros(targets.shape)
+        fold = np.zeros(len(groups), dtype=np.intp)
         splitter = GroupKFold(folds, shuffle=True, random_state=self.random_state)
-        for train, held_out in splitter.split(targets, groups=groups):
-            for k in range(targets.shape[1]):
-                head = fitter.head(train, targets[:, k], weight, None if exercised is None else exercised[:, k])
-                decisions[held_out, k] = head.decision(fitter.expanded[held_out])
-        return decisions
+        for f, (_, held_out) in enumerate(splitter.split(fold, groups=number)):
+            fold[held_out] = f
+        return fold
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What all pieces of a fit share: shape (n, K) and (n,) arrays beside the fitter."""
+
+    fitter: _HeadFitter
+    targets: Array
+    weight: Array
+    kinds: Array | None
+    fold: NDArray[np.intp]
+
+
+def fit_piece(job: _Job, piece: tuple[int, int]) -> tuple[Head, Array]:
+    """The head of capability k on all folds but f, and its log-odds for the rows of fold f; on all rows and for none if f is ``EVERY``."""
+    f, k = piece
+    learned = np.flatnonzero(job.fold != f)
+    head = job.fitter.head(learned, job.targets[:, k], job.weight, None if job.kinds is None else job.kinds[:, k])
+    return head, job.fitter.decision(head, np.flatnonzero(job.fold == f))
 
 
 class _HeadFitter:
     """Fits heads on some of the rows. What needs no targets (basis, scales, translation noise) is learned once, from all of them."""
 
-    def __init__(self, parameters: RequirementsEstimator, inputs: Array, parallel: ParallelRows | None) -> None:
+    def __init__(self, parameters: RequirementsEstimator, inputs: Inputs, parallel: ParallelRows | None) -> None:
         self.parameters = parameters
         self.embedded = parameters.n_embedding if parameters.n_embedding < inputs.shape[1] else 0
-        self.basis = HatBasis.of(inputs, self.embedded, parameters.knots) if parameters.kind != "lightgbm" else None
         self.inputs = inputs
-        self.expanded = inputs if self.basis is None else np.concatenate([inputs, self.basis.expand(inputs)], axis=1)
+        shown = self.drawn(np.arange(len(inputs)))
+        self.basis = (
+            HatBasis.of(inputs[shown].astype(np.float64, copy=False), self.embedded, parameters.knots)
+            if parameters.kind != "lightgbm"
+            else None
+        )
+        self.width = inputs.shape[1] + (0 if self.basis is None else self.basis.dimension)
         # The linear part reads the embedding and the hats, not the columns that the hats are made of.
-        self.read = np.r_[: self.embedded, inputs.shape[1] : self.expanded.shape[1]]
+        self.read = np.r_[: self.embedded, inputs.shape[1] : self.width]
         self.parallel = parallel
-        self.linear = None if self.basis is None else self._linear(self.basis)
+        self.linear = None if self.basis is None else self._linear(self.basis, shown)
+        self._turned: tuple[NDArray[np.intp], Inputs] | None = None
 
-    def _linear(self, basis: HatBasis) -> ConsistentLogistic:
+    def _linear(self, basis: HatBasis, shown: NDArray[np.intp]) -> ConsistentLogistic:
         translations = None
         if self.parallel is not None:
             there = self.parallel.inputs
             translations = self.parallel.covariance(np.concatenate([there[:, : self.embedded], basis.expand(there)], axis=1))
-        return ConsistentLogistic(self.expanded[:, self.read], translations, self.parameters.C, self.parameters.consistency)
+        return ConsistentLogistic(self.expanded(shown)[:, self.read], translations, self.parameters.C, self.parameters.consistency)
+
+    def drawn(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The rows that are learned from: all of them, or so many at random, the same for the same number."""
+        most = self.parameters.most_rows
+        if len(rows) <= most:
+            return rows
+        return rows[np.sort(np.random.default_rng([self.parameters.random_state, len(rows)]).choice(len(rows), most, replace=False))]
+
+    def expanded(self, rows: NDArray[np.intp]) -> Inputs:
+        """Inputs of some rows and the hats behind them, in the precision of the inputs."""
+        columns = self.inputs[rows]
+        return (
+            columns
+            if self.basis is None
+            else np.concatenate([columns, self.basis.expand(columns.astype(np.float64, copy=False))], axis=1, dtype=columns.dtype)
+        )
+
+    def decision(self, head: Head, rows: NDArray[np.intp]) -> Array:
+        """Log-odds of some rows, shape (rows,)."""
+        parts = [rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE)]
+        return np.concatenate([np.empty(0), *(head.decision(self.expanded(part).astype(np.float64)) for part in parts)])
 
     def head(self, rows: NDArray[np.intp], y: Array, weight: Array, exercised: Array | None) -> Head:
         """One capability's head, from some rows of all targets, weights and kinds of work, shape (n,) each."""
@@ -227,17 +297,24 @@ class _HeadFitter:
         return ConditionalHead(self._one(rows, exercised, weight, kind), self._one(theirs, y, weight, self.parameters.kind))
 
     def _one(self, rows: NDArray[np.intp], y: Array, weight: Array, kind: HeadKind) -> Head:
+        rows = self.drawn(rows)
         if np.ptp(y[rows]) < 1e-12:
             # Nothing to learn: the constant, which a fold of a rare capability can well be.
-            return LinearHead(np.zeros(self.expanded.shape[1]), _logit(float(y[rows[0]])))
+            return LinearHead(np.zeros(self.width), _logit(float(y[rows[0]])))
         heads: list[Head] = []
         if kind in ("lightgbm", "blend"):
             heads.append(self._trees(rows, y[rows], weight[rows]))
         if self.linear is not None and kind in ("linear", "blend"):
-            weights = np.zeros(self.expanded.shape[1])
-            weights[self.read], bias = self.linear.fit(rows, y[rows], weight[rows])
+            weights = np.zeros(self.width)
+            weights[self.read], bias = self.linear.fit(self._turned_of(self.linear, rows), y[rows], weight[rows])
             heads.append(LinearHead(weights, bias))
         return heads[0] if len(heads) == 1 else MeanHead(tuple(heads))
+
+    def _turned_of(self, linear: ConsistentLogistic, rows: NDArray[np.intp]) -> Inputs:
+        """Columns that the linear part reads of these rows; made once for the heads that are fitted on the same ones in turn."""
+        if self._turned is None or not np.array_equal(self._turned[0], rows):
+            self._turned = rows, linear.turned(self.expanded(rows)[:, self.read])
+        return self._turned[1]
 
     def _trees(self, rows: NDArray[np.intp], y: Array, weight: Array) -> TreeHead:
         settings = self.parameters

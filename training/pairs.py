@@ -16,8 +16,9 @@ from router.languages import estimate_tokens
 from router.types import Conversation
 from training.dedup import near_duplicates
 from training.outcomes import known_model, match_prompts, pair_scores
-from training.prompts import to_conversations
+from training.prompts import Conversations
 from training.split import group_key, prompt_texts
+from training.tables import shared_texts
 from training.targets import CAPABILITY_OF_TASK
 
 ROW_COLUMNS: Final = (
@@ -98,8 +99,12 @@ def pair_rows(
     pairs = _with_costs(pairs, table, weak_name, strong_name)
     rows = grouped_prompts(prompts, pairs, similarity)
     rows = pairs.merge(rows, on=["source", "prompt_id"], how="inner", validate="one_to_one")
-    rows["capability"] = [capability_of(row) for row in rows.reindex(columns=["capability", "task_kind"]).to_dict("records")]
-    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in to_conversations(rows)]
+    kinds = rows.reindex(columns=["capability", "task_kind"])
+    rows["capability"] = [
+        capability_of({"capability": given, "task_kind": kind}) for given, kind in zip(kinds["capability"], kinds["task_kind"], strict=True)
+    ]
+    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in Conversations(rows)]
+    rows = rows.assign(source=shared_texts(rows["source"]), score_kind=shared_texts(rows["score_kind"]))
     return rows.sort_values(["source", "prompt_id"], ignore_index=True)
 
 
@@ -107,9 +112,11 @@ def with_expected_costs(
     rows: pd.DataFrame, conversations: Sequence[Conversation], pool: ModelCatalog, priced: bool, output_tokens: int
 ) -> pd.DataFrame:
     """Where outcomes have no cost and prices are known, fill in the cost of one turn at list price."""
-    tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
     filled = rows.copy()
     both = rows[["weak_cost_usd", "strong_cost_usd"]].notna().all(axis=1).to_numpy()
+    if both.all():
+        return filled
+    tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
     for model, column in zip(pool.models, ("weak_cost_usd", "strong_cost_usd"), strict=True):
         expected = np.array([expected_cost_usd(model, turn) for turn in tokens]) if priced else np.full(len(rows), np.nan)
         filled[column] = np.where(both, rows[column], expected)

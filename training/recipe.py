@@ -136,6 +136,7 @@ _HEADS: Final = frozenset(
         "consistency",
         "calibration_folds",
         "band_percentiles",
+        "most_rows",
     }
 )
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from training import metrics
-from training.bootstrap import Array, estimate, group_index
+from training.bootstrap import Array, estimate, resampling_units
 from training.predictions import Predictions
 from training.slices import slices_of, target_of
 
@@ -61,13 +61,14 @@ def calibration_errors(rows: pd.DataFrame, predictions: Predictions, options: Ev
     """ECE of every view with its interval, and beside it what noise alone gives at this number of rows (``noise``)."""
     records: list[dict[str, Any]] = []
     for view in _views(rows, predictions, options.margin):
-        group = group_index(rows["group"].iloc[view.members])
+        own = rows["group"].iloc[view.members]
+        group = resampling_units(own)
         statistic = metrics.ece_statistic(view.predicted, view.target, group, options.bins)
         found = estimate(
             {"ece": statistic}, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows
         )["ece"]
         noise = None if found.value is None else expected_noise(view.predicted, view.target, options.bins)
-        records.append({"kind": view.kind, "name": view.name, **asdict(found), "noise": noise})
+        records.append({"kind": view.kind, "name": view.name, **asdict(found), "n_groups": int(own.nunique()), "noise": noise})
     return pd.DataFrame(records, columns=list(_ECE_COLUMNS))
 
 

@@ -97,9 +97,9 @@ def group_key(
 
 def prompt_texts(prompts: pd.DataFrame) -> list[str]:
     """What the user wrote in each prompt, turns joined by newlines."""
-    from training.prompts import to_conversations
+    from training.prompts import Conversations
 
-    return ["\n".join(conversation.user_texts) for conversation in to_conversations(prompts)]
+    return ["\n".join(conversation.user_texts) for conversation in Conversations(prompts)]
 
 
 def _joined(keys: Sequence[str], pairs: Iterable[tuple[int, int]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,15 +22,18 @@ from router.files.artifacts import language_identifier
 from router.language_effects import LanguageEffects
 from router.route import Router
 from router.selection import RoutingPolicy, shortfalls
-from training.assemble import TrainingRows, inputs_of
+from training.assemble import TrainingRows
 from training.baselines import Policy
 from training.consistency import ParallelRows
+from training.engine import Engine, LocalEngine
 from training.evaluate import EvaluationOptions, EvaluationResult, evaluate_predictions
 from training.fit import RequirementsEstimator
 from training.guarantee_run import about_rows, guarantee_for, with_guarantee
+from training.inputs import MANY_ROWS, inputs_of, training_inputs
 from training.language_effects import fit_language_effects
 from training.pairs import pair_catalog
 from training.predictions import Predictions, predict_pair
+from training.progress import Stage, counting, uncounted, unwatched
 from training.promise import Guarantee
 from training.recipe import Recipe
 from training.split import group_folds, held_out_groups
@@ -61,52 +65,107 @@ def parallel_inputs(encoder: TextEncoder, training: TrainingRows, recipe: Recipe
     return ParallelRows(inputs_of(encoder, texts.conversations, recipe.budget), texts.meaning, texts.source)
 
 
-def fit_estimator(inputs: Array, training: TrainingRows, recipe: Recipe, parallel: ParallelRows | None = None) -> RequirementsEstimator:
+def new_estimator(columns: int, recipe: Recipe) -> RequirementsEstimator:
+    """The estimator of a recipe for inputs of so many columns."""
+    n_embedding = columns - len(FEATURE_NAMES)
+    return RequirementsEstimator(capabilities=recipe.capabilities, n_embedding=n_embedding, random_state=recipe.seed, **recipe.heads)
+
+
+def fit_estimator(
+    inputs: NDArray[np.floating],
+    training: TrainingRows,
+    recipe: Recipe,
+    parallel: ParallelRows | None = None,
+    engine: Engine | None = None,
+) -> RequirementsEstimator:
     """The estimator of a recipe, fitted on its rows and held to answer alike on its translations."""
-    n_embedding = inputs.shape[1] - len(FEATURE_NAMES)
-    estimator = RequirementsEstimator(capabilities=recipe.capabilities, n_embedding=n_embedding, random_state=recipe.seed, **recipe.heads)
+    estimator = new_estimator(inputs.shape[1], recipe)
     weight = training.rows["row_weight"].to_numpy(dtype=float)
-    return estimator.fit(
-        inputs, training.targets, groups=training.groups, sample_weight=weight, exercised=training.exercised, parallel=parallel
-    )
+    pieces = (estimator.calibration_folds + 1) * len(recipe.capabilities)
+    with counting("fitting heads", pieces) if len(inputs) >= MANY_ROWS else nullcontext(uncounted) as count:
+        return estimator.fit(
+            inputs,
+            training.targets,
+            groups=training.groups,
+            sample_weight=weight,
+            exercised=training.exercised,
+            parallel=parallel,
+            engine=engine,
+            progress=count,
+        )
 
 
-def train_router(training: TrainingRows, encoder: TextEncoder, recipe: Recipe, say: Say = print) -> TrainedRouter:
+def train_router(
+    training: TrainingRows,
+    encoder: TextEncoder,
+    recipe: Recipe,
+    say: Say = print,
+    *,
+    engine: Engine | None = None,
+    stage: Stage = unwatched,
+) -> TrainedRouter:
     """Embed, fit, calibrate, choose the default threshold on held-out predictions, and measure.
 
     Where the recipe has a guarantee, a share of the groups is kept from all of this and then chooses the thresholds: what is promised is
     promised for this very router. It is not fitted once more on everything, because nothing would be known about that one.
+
+    Parameters
+    ----------
+    engine
+        Where prompts are embedded and, on a cluster, heads fitted; this process by default.
+    stage
+        Wraps the stages ``embed``, ``fit and calibrate`` and ``evaluate``, for whoever times them.
     """
+    engine = engine or LocalEngine()
     training, calibration = _set_aside(training, recipe, say)
+    estimator, effects = _fitted(training, calibration, encoder, recipe, say, engine, stage)
+    with stage("evaluate"):
+        need = _weak_shortfall(estimator)
+        artifact = artifact_of(estimator, encoder, recipe, 0.0, effects, card=_card(training, recipe))
+        guarantee = None
+        if recipe.guarantee is not None and calibration is not None:
+            route = _pair_router(artifact, encoder, artifact.default_threshold).route
+            guarantee = guarantee_for(route, calibration.rows, calibration.conversations, "weak", "strong", recipe.guarantee)
+            about = about_rows(calibration.rows, recipe.weak_title, recipe.strong_title)
+            artifact = with_guarantee(artifact, guarantee, about).artifact
+            say(guarantee.statement)
+        else:
+            weak, strong = (training.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
+            artifact = replace(artifact, default_threshold=threshold_for_quality(need, weak, strong, recipe.quality_goal))
+            goal = f"the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows"
+            say(f"default threshold {artifact.default_threshold:.3f}: {goal}")
+        held_out = _measured(training, need, estimator.held_out_, artifact, recipe)
+    return TrainedRouter(replace(artifact, metrics=compact_metrics(held_out)), held_out, training.rows, guarantee)
+
+
+def _fitted(
+    training: TrainingRows,
+    calibration: TrainingRows | None,
+    encoder: TextEncoder,
+    recipe: Recipe,
+    say: Say,
+    engine: Engine,
+    stage: Stage,
+) -> tuple[RequirementsEstimator, LanguageEffects]:
+    """Embed the rows, fit and calibrate the heads on them, and learn what languages add."""
     say(f"embedding {len(training.rows)} prompts with {encoder.spec.kind} {encoder.spec.name}")
-    inputs = inputs_of(encoder, training.conversations, recipe.budget)
-    kind = recipe.heads.get("kind", RequirementsEstimator().kind)
-    say(f"fitting {len(recipe.capabilities)} {kind} heads on {inputs.shape[1]} columns, calibrating on held-out folds")
-    parallel = parallel_inputs(encoder, training, recipe)
-    if calibration is not None:
-        parallel = _seen(parallel, training, calibration.rows)
-    if parallel is not None:
-        say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
-    estimator = fit_estimator(inputs, training, recipe, parallel)
-    effects = add_language_effects(estimator, training, recipe)
+    with ExitStack() as stack:
+        with stage("embed"):
+            inputs = stack.enter_context(training_inputs(encoder, training.conversations, recipe.budget, engine))
+        kind = recipe.heads.get("kind", RequirementsEstimator().kind)
+        say(f"fitting {len(recipe.capabilities)} {kind} heads on {inputs.shape[1]} columns, calibrating on held-out folds")
+        with stage("fit and calibrate"):
+            parallel = parallel_inputs(encoder, training, recipe)
+            if calibration is not None:
+                parallel = _seen(parallel, training, calibration.rows)
+            if parallel is not None:
+                say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
+            # On one machine further processes would hold further samples and cores are few; on a cluster both are there to be used.
+            estimator = fit_estimator(inputs, training, recipe, parallel, None if isinstance(engine, LocalEngine) else engine)
+            effects = add_language_effects(estimator, training, recipe)
     if recipe.language_effects:
         say(_said(effects))
-    need = _weak_shortfall(estimator)
-    artifact = artifact_of(estimator, encoder, recipe, 0.0, effects, card=_card(training, recipe))
-    guarantee = None
-    if recipe.guarantee is not None and calibration is not None:
-        route = _pair_router(artifact, encoder, artifact.default_threshold).route
-        guarantee = guarantee_for(route, calibration.rows, calibration.conversations, "weak", "strong", recipe.guarantee)
-        about = about_rows(calibration.rows, recipe.weak_title, recipe.strong_title)
-        artifact = with_guarantee(artifact, guarantee, about).artifact
-        say(guarantee.statement)
-    else:
-        weak, strong = (training.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
-        artifact = replace(artifact, default_threshold=threshold_for_quality(need, weak, strong, recipe.quality_goal))
-        goal = f"the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows"
-        say(f"default threshold {artifact.default_threshold:.3f}: {goal}")
-    held_out = _measured(training, need, estimator.held_out_, artifact, recipe)
-    return TrainedRouter(replace(artifact, metrics=compact_metrics(held_out)), held_out, training.rows, guarantee)
+    return estimator, effects
 
 
 def add_language_effects(estimator: RequirementsEstimator, training: TrainingRows, recipe: Recipe) -> LanguageEffects:
@@ -191,8 +250,8 @@ def threshold_for_quality(need: Array, weak: Array, strong: Array, goal: float) 
     # quality[i]: the i least needy prompts go to the weak model.
     quality = (strong.sum() + np.concatenate([[0.0], np.cumsum((weak - strong)[order])])) / len(need)
     cuts = np.flatnonzero(np.concatenate([[True], np.diff(sorted_need) > 0, [True]]))
-    good = [int(cut) for cut in cuts if quality[cut] >= goal * strong.mean()]
-    last = max(good, default=0)
+    good = cuts[quality[cuts] >= goal * strong.mean()]
+    last = int(good.max(initial=0))
     if last == 0:
         return 0.0
     above = sorted_need[last] if last < len(need) else sorted_need[-1]

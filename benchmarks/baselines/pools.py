@@ -14,9 +14,10 @@ from router.errors import InvalidInput
 from router.features import FEATURE_NAMES
 from router.files.encoders import load_encoder
 from router.nearest import unknown_name
-from training.assemble import TrainingRows, assemble, inputs_of, load_tables
+from training.assemble import TrainingRows, assemble, load_tables
 from training.bootstrap import Array
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.learned_baselines import answer_table
 from training.recipe import Recipe, read_recipe
 from training.train import folds_of

@@ -52,6 +52,7 @@ def evaluate(
         typer.Option(help="TOML with conditions (docs/gate.md); exit code 3 if one is not met, after the report."),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that route; without --cv.")] = 1,
     tracking: Annotated[bool, typer.Option(help="Log the report to MLflow.")] = True,
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
 ) -> None:
@@ -65,6 +66,7 @@ def evaluate(
     from router.errors import InvalidInput
     from router.files.artifacts import read_catalog
     from training import evaluate_run as run
+    from training.engine import LocalEngine
     from training.environment import environment
     from training.evaluate import EvaluationOptions
     from training.gate import FAILED, checked, passed, read_gate
@@ -110,7 +112,7 @@ def evaluate(
             plan, cv, encoder=encoder, prefix=encoder_prefix, baselines=learned, threads=threads, say=typer.echo
         )
     else:
-        result = run.evaluate_artifact(plan, router, threads=threads, progress=progress_bar)
+        result = run.evaluate_artifact(plan, router, threads=threads, progress=progress_bar, engine=LocalEngine(workers))
     result = result.with_about(command=f"interlock {shlex.join(sys.argv[1:])}", environment=environment(), created=_today())
     if conditions is not None:
         result = checked(result, conditions)

@@ -16,8 +16,9 @@ from router.errors import InvalidInput
 from router.features import FEATURE_NAMES
 from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
-from training.assemble import assemble, inputs_of, load_tables
+from training.assemble import assemble, load_tables
 from training.card import model_card
+from training.inputs import inputs_of
 from training.learned_baselines import answer_table, held_out_policies
 from training.pool.recipe import read_pool_recipe
 from training.promise import GuaranteeOptions

@@ -19,8 +19,8 @@ from router.route import Router
 from router.selection import RoutingPolicy
 from router.text import TextBudget
 from router.types import Conversation
-from training.assemble import inputs_of
 from training.evaluate import EvaluationOptions
+from training.inputs import inputs_of
 from training.pool.evaluation import ROUTER, Operating, PoolResult, evaluate_pool
 from training.pool.fit import FittedPool, fit_pool, require_groups, single_within, threshold_within
 from training.pool.predictions import PoolPredictions, predict_pool
