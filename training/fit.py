@@ -75,6 +75,8 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         One [low, high] a capability.
     residuals_ : ResidualSample
         Held-out residuals.
+    decisions_ : ndarray of shape (n, K)
+        Log-odds for every training row by heads that did not see its group: what the calibration is fitted on.
     held_out_ : ndarray of shape (n, K)
         Calibrated predictions for every training row by heads that did not see its group.
 
@@ -182,6 +184,7 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         for (f, k), (head, decided) in zip(pieces, (engine or LocalEngine()).map(fit_piece, job, pieces), strict=True):
             decisions[fold == f, k], heads[f, k] = decided, head
             progress(1)
+        self.decisions_ = decisions
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
         held_out = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
         self.predictor_ = RequirementsPredictor(
@@ -410,10 +413,10 @@ def _flatten(root: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
 def fit_calibration(
     decision: Array, target: Array, weight: Array | None = None, rows_per_bin: int = 60, most_bins: int = 24
 ) -> Calibration:
-    """Monotone piecewise-linear calibration through the means of equal-mass bins.
+    """Rising piecewise-linear calibration through the means of equal-mass bins.
 
-    Isotonic regression on the bins and not on the rows keeps the map strictly rising between knots, so that calibration does not tie the
-    prompts it should rank.
+    Isotonic regression pools neighbouring bins that fall; each pool is one knot at its centre of mass (centred isotonic regression, Oron
+    and Flournoy 2017), so that the map rises strictly between knots and ties none of the prompts it should rank (docs/decisions/0012).
     """
     weight = np.ones(len(decision)) if weight is None else weight
     bins = int(np.clip(len(decision) // rows_per_bin, 1, most_bins))
@@ -423,10 +426,12 @@ def fit_calibration(
     y = np.array([np.average(target[part], weights=weight[part]) for part in parts])
     mass = np.array([weight[part].sum() for part in parts])
     x, first = np.unique(x, return_index=True)
-    y = IsotonicRegression(y_min=0.0, y_max=1.0).fit(x, y[first], sample_weight=mass[first]).predict(x)
+    pooled = IsotonicRegression(y_min=0.0, y_max=1.0).fit_transform(x, y[first], sample_weight=mass[first])
+    y, pool = np.unique(pooled, return_inverse=True)
+    x = np.bincount(pool, mass[first] * x) / np.bincount(pool, mass[first])
     if len(x) == 1:
-        return Calibration(x, np.asarray(y, dtype=np.float64))
-    return Calibration(*_extended(x, np.clip(y, 0.0, 1.0), float(decision[order[0]]), float(decision[order[-1]])))
+        return Calibration(x, y)
+    return Calibration(*_extended(x, y, float(decision[order[0]]), float(decision[order[-1]])))
 
 
 def _extended(x: Array, y: Array, lowest: float, highest: float) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from router.artifact import RouterArtifact
+from router.catalog import Bands
 from router.encoder import TextEncoder
 from router.errors import InvalidInput
 from router.features import FEATURE_NAMES
@@ -157,7 +158,7 @@ def _fitted(
         with stage("fit and calibrate"):
             parallel = parallel_inputs(encoder, training, recipe)
             if calibration is not None:
-                parallel = _seen(parallel, training, calibration.rows)
+                parallel = unseen_translations(parallel, training, calibration.rows)
             if parallel is not None:
                 say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
             # On one machine further processes would hold further samples and cores are few; on a cluster both are there to be used.
@@ -305,7 +306,7 @@ def held_out_predictions(
     for number in range(int(fold.max()) + 1):
         learn = np.flatnonzero(fold != number)
         part = training.of(learn)
-        seen = _seen(parallel, training, training.rows[fold == number])
+        seen = unseen_translations(parallel, training, training.rows[fold == number])
         estimator = fit_estimator(inputs[learn], part, recipe, seen)
         effects = add_language_effects(estimator, part, recipe)
         need = _weak_shortfall(estimator)
@@ -313,14 +314,16 @@ def held_out_predictions(
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
         artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1], effects))
         say(f"fold {number + 1} of {int(fold.max()) + 1}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
-    # One threshold for all folds keeps the sweep of tau comparable; it is the mean of what the folds chose on their own training rows.
+    # One threshold and one set of bands for all folds keep needs and the sweep of tau comparable between them: the means of what the folds
+    # chose on their own training rows.
     threshold = float(np.mean(thresholds))
-    routes = [_pair_router(artifact, encoder, threshold).route for artifact in artifacts]
+    bands = Bands(*(np.mean([getattr(artifact.bands, end) for artifact in artifacts], axis=0) for end in ("low", "high")))
+    routes = [_pair_router(replace(artifact, bands=bands), encoder, threshold).route for artifact in artifacts]
     predictions = predict_pair(routes, training.conversations, "weak", "strong", threshold, fold=fold)
     return predictions, Explainer(routes, training.conversations, "weak", "strong", fold)
 
 
-def _seen(parallel: ParallelRows | None, training: TrainingRows, held_out: pd.DataFrame) -> ParallelRows | None:
+def unseen_translations(parallel: ParallelRows | None, training: TrainingRows, held_out: pd.DataFrame) -> ParallelRows | None:
     """The translations of nothing that is held out: not even the text of a test prompt is learned from."""
     if parallel is None or training.translations is None:
         return None

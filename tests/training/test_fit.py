@@ -135,6 +135,21 @@ def test_calibration_rises_and_does_not_tie_what_it_ranks():
     assert len(np.unique(calibrated)) > 2000
 
 
+def test_calibration_ranks_where_the_data_are_nearly_flat():
+    rng = np.random.default_rng(1)
+    decision = np.sort(rng.normal(size=1500))
+    calibrated = fit_calibration(decision, (rng.random(1500) < 0.3 + 0.01 * decision).astype(float))(decision)
+    inner = slice(60, -60)
+    assert (np.diff(calibrated[inner]) > 0).all()
+    assert abs(calibrated.mean() - 0.3) < 0.04
+
+
+def test_calibration_on_falling_data_is_their_mean():
+    decision = np.linspace(-1, 1, 600)
+    calibrated = fit_calibration(decision, 0.5 - 0.2 * decision)(decision)
+    assert np.allclose(calibrated, 0.5)
+
+
 def test_residuals_of_a_perfect_prediction_are_zero():
     predicted = np.random.default_rng(0).random((300, 2))
     assert np.abs(sample_residuals(predicted, predicted).residuals).max() == 0
