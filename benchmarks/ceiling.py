@@ -16,9 +16,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from router.files.encoders import load_encoder
-from training.assemble import TrainingRows, assemble, inputs_of, load_tables
+from training.assemble import TrainingRows, assemble, load_tables
 from training.bootstrap import estimate, group_index
 from training.embed import CachedEncoder
+from training.inputs import inputs_of
 from training.metrics import adds_value, apgr_statistic, auc_statistic
 from training.outcomes import pool_scores
 from training.recipe import Recipe, read_recipe

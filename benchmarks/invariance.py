@@ -7,7 +7,9 @@ MT-Bench questions in 35 languages. Only the first user turn is asked. Every pro
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -16,15 +18,41 @@ from router.files.artifacts import load_router, read_artifact
 from router.languages import script_statistics
 from router.text import classify_text
 from router.types import Conversation
-from training.agreement import language_agreement
+from training.agreement import LanguageAgreement, language_agreement
 from training.pairs import pair_catalog
-from training.predictions import predict_pair
+from training.predictions import Route, predict_pair
 from training.prompts import load_prompts, to_conversations
+
+SHARES: Final = (0.2, 0.35, 0.65, 0.8)
 
 
 def first_turn(conversation: Conversation) -> Conversation:
     """The conversation as it was when it began."""
     return Conversation.from_text(conversation.user_texts[0])
+
+
+def parallel_prompts(path: Path) -> tuple[pd.DataFrame, list[Conversation]]:
+    """The prompt table and the first turn of each."""
+    prompts = load_prompts(path)
+    return prompts, [first_turn(conversation) for conversation in to_conversations(prompts)]
+
+
+def agreement_of(
+    route: Route, prompts: pd.DataFrame, conversations: Sequence[Conversation], thresholds: dict[str, float]
+) -> LanguageAgreement:
+    """Agreement with the English decision at named thresholds, at round shares of English strong calls, and at the English median."""
+    need = predict_pair(route, conversations, "weak", "strong", 0.0).need
+    statistics = [script_statistics(classify_text(conversation).words) for conversation in conversations]
+    english = need[(prompts["language"] == "en").to_numpy()]
+    points = {**thresholds, **{f"{share:.0%}": float(np.quantile(english, 1 - share)) for share in SHARES}}
+    return language_agreement(
+        need,
+        [item.latin_letters for item in statistics],
+        prompts["group"].tolist(),
+        prompts["language"].tolist(),
+        points,
+        digits=[item.count("digit") for item in statistics],
+    )
 
 
 def main() -> None:
@@ -36,19 +64,12 @@ def main() -> None:
     arguments = parser.parse_args()
 
     artifact, _ = read_artifact(arguments.router)
-    prompts = load_prompts(arguments.parallel)
-    conversations = [first_turn(conversation) for conversation in to_conversations(prompts)]
     pool, _ = pair_catalog(None, "weak", "strong", artifact.capabilities)
     router, _ = load_router(arguments.router, pool)
-    need = predict_pair(router.route, conversations, "weak", "strong", artifact.default_threshold).need
-    letters = [script_statistics(classify_text(conversation).words).latin_letters for conversation in conversations]
-    english = need[(prompts["language"] == "en").to_numpy()]
-    shares = {f"{share:.0%}": float(np.quantile(english, 1 - share)) for share in (0.2, 0.35, 0.65, 0.8)}
-    points = {"tau": artifact.default_threshold, **shares}
-    result = language_agreement(need, letters, prompts["group"].tolist(), prompts["language"].tolist(), points)
+    result = agreement_of(router.route, *parallel_prompts(arguments.parallel), {"tau": artifact.default_threshold})
     with pd.option_context("display.width", 200, "display.max_rows", None, "display.float_format", "{:.3f}".format):
         print(result.languages.to_string(index=False))
-        print(f"\n{len(english)} meanings in {len(result.languages)} languages beside English, tau {artifact.default_threshold:.3f};")
+        print(f"\n{len(result.languages)} languages beside English, tau {artifact.default_threshold:.3f};")
         print("agreement@20% is at the tau that sends 20 % of the English prompts to the strong model.\n")
         print(result.summary().to_string())
     if arguments.output:

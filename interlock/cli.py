@@ -24,15 +24,22 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "demo": "demo",
         "label": "label",
         "label-server": "label",
+        "audit": "audit",
         "train": "train",
         "evaluate": "evaluate",
+        "compare": "compare",
+        "guarantee": "guarantee",
+        "evaluate-pool": "evaluate_pool",
+        "profile": "profile",
         "encoder": "encoder",
         "data": "data",
     }
 )
 _EXTRA_OF: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(("fastapi", "starlette", "uvicorn", "pydantic", "pydantic_settings", "anyio", "httpx", "threadpoolctl"), "serve")
-    | dict.fromkeys(("sklearn", "lightgbm", "pandas", "pyarrow", "mlflow", "onnx", "openai", "jsonschema", "matplotlib", "jinja2"), "train")
+    | dict.fromkeys(
+        ("sklearn", "lightgbm", "pandas", "pyarrow", "mlflow", "onnx", "openai", "jsonschema", "matplotlib", "jinja2", "scipy"), "train"
+    )
     | dict.fromkeys(("onnxruntime",), "serve")
     | dict.fromkeys(("torch", "sentence_transformers", "transformers"), "encoders")
     | dict.fromkeys(("serve",), "serve")

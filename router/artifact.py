@@ -5,22 +5,24 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import math
 import zipfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from router.basis import HatBasis
 from router.catalog import Bands
 from router.confidence import ResidualSample
 from router.encoder import EncoderSpec
-from router.errors import ArtifactError, RouterError
+from router.errors import ArtifactError, InvalidInput, RouterError
 from router.features import FEATURE_NAMES
+from router.language_effects import LanguageEffects
 from router.requirements import Calibration, RequirementsPredictor, head_from_arrays
+from router.selection import check_family_thresholds, check_threshold
 from router.text import TextBudget
 
 ARTIFACT_FORMAT: Final = 1
@@ -30,7 +32,10 @@ _ARRAYS: Final = "heads.npz"
 
 @dataclass(frozen=True, slots=True)
 class RouterArtifact:
-    """Everything a router learned. ``card`` describes the training data, ``metrics`` what was measured; both are plain JSON data."""
+    """Everything a router learned. ``card`` describes the training data, ``metrics`` what was measured; both are plain JSON data.
+
+    ``family_thresholds`` holds tau for language families that have their own; the others have ``default_threshold``.
+    """
 
     encoder: EncoderSpec
     predictor: RequirementsPredictor
@@ -38,6 +43,8 @@ class RouterArtifact:
     residuals: ResidualSample
     budget: TextBudget = field(default_factory=TextBudget)
     default_threshold: float = 0.1
+    family_thresholds: Mapping[str, float] = field(default_factory=dict)
+    language_effects: LanguageEffects = field(default_factory=LanguageEffects)
     card: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -57,6 +64,8 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
     }
     predictor = artifact.predictor
     _check_shapes(artifact)
+    if predictor.basis is not None:
+        arrays |= {"basis/low": predictor.basis.low, "basis/high": predictor.basis.high, "basis/knots": np.array(predictor.basis.knots)}
     for name, head, calibration in zip(predictor.capabilities, predictor.heads, predictor.calibrations, strict=True):
         arrays |= {f"head/{name}/{key}": array for key, array in head.to_arrays().items()}
         arrays |= {f"calibration/{name}/x": calibration.x, f"calibration/{name}/y": calibration.y}
@@ -68,6 +77,8 @@ def dump_artifact(artifact: RouterArtifact) -> dict[str, bytes]:
         "features": list(FEATURE_NAMES),
         "budget": {name: getattr(artifact.budget, name) for name in TextBudget.__dataclass_fields__},
         "default_threshold": artifact.default_threshold,
+        **({"family_thresholds": dict(artifact.family_thresholds)} if artifact.family_thresholds else {}),
+        **({"language_effects": asdict(artifact.language_effects)} if artifact.language_effects else {}),
         "card": dict(artifact.card),
         "metrics": dict(artifact.metrics),
         "parts": {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in parts.items()},
@@ -105,21 +116,38 @@ def _build(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]
     if tuple(manifest["features"]) != FEATURE_NAMES:
         raise ArtifactError("the artefact was trained on other features than this version extracts: train it again")
     names = tuple(str(name) for name in manifest["capabilities"])
-    dimension = encoder.dimension + len(FEATURE_NAMES)
+    basis = _basis(arrays, encoder.dimension)
+    dimension = encoder.dimension + len(FEATURE_NAMES) + (basis.dimension if basis else 0)
     heads = tuple(head_from_arrays(_below(arrays, f"head/{name}/"), dimension) for name in names)
     calibrations = tuple(Calibration(_f64(arrays[f"calibration/{name}/x"]), _f64(arrays[f"calibration/{name}/y"])) for name in names)
     artifact = RouterArtifact(
         encoder=encoder,
-        predictor=RequirementsPredictor(names, heads, calibrations),
+        predictor=RequirementsPredictor(names, heads, calibrations, basis),
         bands=Bands(_f64(arrays["bands.low"]), _f64(arrays["bands.high"])),
         residuals=ResidualSample(_f64(arrays["residuals.edges"]), _f64(arrays["residuals.values"])),
         budget=TextBudget(**{name: int(value) for name, value in manifest["budget"].items()}),
         default_threshold=float(manifest["default_threshold"]),
+        family_thresholds={str(family): float(tau) for family, tau in manifest.get("family_thresholds", {}).items()},
+        language_effects=_language_effects(manifest.get("language_effects", {})),
         card=manifest.get("card", {}),
         metrics=manifest.get("metrics", {}),
     )
     _check_shapes(artifact)
     return artifact
+
+
+def _language_effects(raw: Mapping[str, Any]) -> LanguageEffects:
+    languages, families = ({str(name): float(effect) for name, effect in raw.get(kind, {}).items()} for kind in ("languages", "families"))
+    return LanguageEffects(languages, families)
+
+
+def _basis(arrays: Mapping[str, NDArray[np.generic]], first: int) -> HatBasis | None:
+    if "basis/low" not in arrays:
+        return None
+    basis = HatBasis(first, _f64(arrays["basis/low"]), _f64(arrays["basis/high"]), int(arrays["basis/knots"]))
+    if basis.low.size != len(FEATURE_NAMES):
+        raise ArtifactError(f"a basis over {basis.low.size} columns does not fit the {len(FEATURE_NAMES)} that are extracted")
+    return basis
 
 
 def _check_shapes(artifact: RouterArtifact) -> None:
@@ -130,9 +158,11 @@ def _check_shapes(artifact: RouterArtifact) -> None:
         raise ArtifactError(f"the bands {low.tolist()} to {high.tolist()} are not {capabilities} ranges within [0, 1]")
     if artifact.residuals.residuals.shape[2] != capabilities:
         raise ArtifactError(f"residuals of shape {artifact.residuals.residuals.shape} are not those of {capabilities} capabilities")
-    threshold = artifact.default_threshold
-    if not (math.isfinite(threshold) and threshold >= 0):
-        raise ArtifactError(f"default_threshold is {threshold!r}: a number of at least 0 was expected")
+    try:
+        check_threshold("default_threshold", artifact.default_threshold)
+        check_family_thresholds(artifact.family_thresholds)
+    except InvalidInput as error:
+        raise ArtifactError(str(error)) from error
 
 
 def _manifest(parts: Mapping[str, bytes]) -> dict[str, Any]:

@@ -42,8 +42,9 @@ class RoutingDecision:
     """One routing decision with everything it rests on.
 
     ``confidence`` is the expected share of cases in which the same model would have been chosen had the true requirements been known
-    (measured on held-out prompts, not a score of the classifier). ``reason`` is one sentence for people. ``fallback_reason`` is set when
-    the classifier could not answer.
+    (measured on held-out prompts, not a score of the classifier). ``reason`` is one sentence for people. ``language_effect`` is the
+    log-odds that the language added to every requirement, 0 where the task alone spoke. ``fallback_reason`` is set when the classifier
+    could not answer.
     """
 
     model: str
@@ -58,4 +59,5 @@ class RoutingDecision:
     family: str
     boundary: str | None
     boundary_evidence: str
+    language_effect: float = 0.0
     fallback_reason: str | None = None

@@ -27,3 +27,7 @@ class EncoderError(RouterError):
 
 class LabelError(RouterError):
     """Labelling cannot start or go on (settings, endpoint, budget, stored answers)."""
+
+
+class EngineError(RouterError):
+    """What training is spread over cannot be used (Dask missing, scheduler unreachable, unlike versions)."""

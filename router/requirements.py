@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from router.basis import HatBasis
 from router.errors import ArtifactError, InvalidInput
 from router.forest import Forest, fits
 
@@ -324,11 +325,12 @@ def _columns(own: slice, ready: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class RequirementsPredictor:
-    """K calibrated heads over one input row = embedding then features."""
+    """K calibrated heads over one input row = embedding then features, and behind them the hats of the features if there is a basis."""
 
     capabilities: tuple[str, ...]
     heads: tuple[Head, ...]
     calibrations: tuple[Calibration, ...]
+    basis: HatBasis | None = None
     _together: _Together = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -343,5 +345,6 @@ class RequirementsPredictor:
 
     def predict(self, x: Array) -> Array:
         """Requirements in [0, 1], shape (n, K), of inputs with shape (n, d)."""
-        decisions = self._together.decision(x).T
+        expanded = x if self.basis is None else np.concatenate([x, self.basis.expand(x)], axis=1)
+        decisions = self._together.decision(expanded).T
         return np.stack([calibrate(decision) for decision, calibrate in zip(decisions, self.calibrations, strict=True)], axis=1)

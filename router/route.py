@@ -49,7 +49,7 @@ class Router:
     catalog
         The models to choose from.
     policy
-        What the operator decides; by default the artefact's threshold and nothing else.
+        What the operator decides; by default the artefact's thresholds and nothing else.
     identifier
         Tells languages of one script apart.
 
@@ -79,7 +79,11 @@ class Router:
         self.artifact = artifact
         self.encoder = encoder
         self.catalog = catalog
-        self.policy = policy if policy is not None else RoutingPolicy(shortfall_threshold=artifact.default_threshold)
+        self.policy = (
+            policy
+            if policy is not None
+            else RoutingPolicy(shortfall_threshold=artifact.default_threshold, family_thresholds=artifact.family_thresholds)
+        )
         self.identifier = identifier
         self._pool = self._prepare()
 
@@ -92,18 +96,20 @@ class Router:
             If no model is left after the gates of policy, modality, tools and window.
         """
         classified = classify_text(conversation, self.artifact.budget)
-        requirements = self.predict([conversation], [classified])[0]
-        return self._decide(conversation, classified, requirements, find_boundary(conversation), health)
+        language = self._language(conversation, classified)
+        requirements = self.predict([conversation], [classified], [language])[0]
+        return self._decide(conversation, classified, requirements, language, find_boundary(conversation), health)
 
     def route_without_classifier(self, conversation: Conversation, problem: str, health: HealthScores = _NO_HEALTH) -> RoutingDecision:
         """The answer when classification failed: the default model, gates still kept, and the reason."""
         boundary = find_boundary(conversation)
         blank = ClassifiedText("", "")
         requirements = np.ones(len(self.artifact.capabilities))
-        return self._decide(conversation, blank, requirements, boundary, health, fallback_reason=problem)
+        language = self._language(conversation, blank)
+        return self._decide(conversation, blank, requirements, language, boundary, health, fallback_reason=problem)
 
-    def predict(self, conversations: list[Conversation], classified: list[ClassifiedText]) -> Array:
-        """Requirements, shape (n, K).
+    def predict(self, conversations: list[Conversation], classified: list[ClassifiedText], languages: list[str]) -> Array:
+        """Requirements, shape (n, K): those of the task, and what the language adds.
 
         Raises
         ------
@@ -113,7 +119,10 @@ class Router:
         requirements = self.artifact.predictor.predict(model_input(self.encoder, conversations, classified))
         if not np.isfinite(requirements).all():
             raise EncoderError(f"encoder {self.encoder.spec.name} gave a vector that is not finite: its weights or its runtime are broken")
-        return requirements
+        return self.artifact.language_effects.apply(requirements, languages)
+
+    def _language(self, conversation: Conversation, classified: ClassifiedText) -> str:
+        return conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
 
     def _prepare(self) -> _Pool:
         capabilities = self.artifact.capabilities
@@ -134,6 +143,7 @@ class Router:
         conversation: Conversation,
         classified: ClassifiedText,
         requirements: Array,
+        language: str,
         boundary: BoundaryEvidence,
         health: HealthScores,
         fallback_reason: str | None = None,
@@ -144,7 +154,8 @@ class Router:
         if not open_.any():
             first = "; ".join(f"{name}: {names[0]}" for name, names in zip(self.catalog.names, gates, strict=True))
             raise InvalidInput(f"no model of the catalog can take this conversation ({first})")
-        problem = self._problem(conversation, requirements, needs.tokens, open_)
+        family = family_of(language)
+        problem = self._problem(conversation, requirements, needs.tokens, open_, self.policy.threshold_for(family))
         chosen, decision, reason = self._choose(conversation, problem, boundary, fallback_reason)
         capabilities = self.artifact.capabilities
         stays = boundary.boundary is None and decision == "retain"
@@ -154,7 +165,6 @@ class Router:
             plausible = self.artifact.residuals.plausible(problem)
             margin, choices = margin_and_choices(problem, self.catalog.names, capabilities, plausible)
             confidence = share_of(choices, problem.choice)
-        language = conversation.language or identify_language(classified.text, self.identifier, prose=classified.prose)
         return RoutingDecision(
             model=self.catalog.names[chosen],
             decision=decision,
@@ -165,18 +175,19 @@ class Router:
             flip_margin=margin,
             classified=classified,
             language=language,
-            family=family_of(language),
+            family=family,
             boundary=boundary.boundary,
             boundary_evidence=boundary.evidence,
+            language_effect=0.0 if fallback_reason else self.artifact.language_effects.of(language),
             fallback_reason=fallback_reason,
         )
 
-    def _problem(self, conversation: Conversation, requirements: Array, tokens: TurnTokens, open_: NDArray[np.bool_]) -> SelectionProblem:
+    def _problem(
+        self, conversation: Conversation, requirements: Array, tokens: TurnTokens, open_: NDArray[np.bool_], threshold: float
+    ) -> SelectionProblem:
         current = conversation.current_model if not conversation.compacted else None
         cost = [expected_cost_usd(model, tokens, cached=model.name == current) for model in self.catalog.models]
-        return SelectionProblem(
-            requirements, self._pool.capability, self._pool.weights, np.array(cost), open_, self.policy.shortfall_threshold
-        )
+        return SelectionProblem(requirements, self._pool.capability, self._pool.weights, np.array(cost), open_, threshold)
 
     def _choose(
         self, conversation: Conversation, problem: SelectionProblem, boundary: BoundaryEvidence, fallback_reason: str | None

@@ -13,6 +13,8 @@ from router.catalog import ModelProfile
 from router.cost import TurnTokens, tokens_of
 from router.errors import InvalidInput
 from router.health import HEALTHY, HealthScores
+from router.languages import FAMILIES
+from router.nearest import unknown_name
 from router.types import Conversation, Modality
 
 Array = NDArray[np.float64]
@@ -27,6 +29,8 @@ class RoutingPolicy:
     ----------
     shortfall_threshold
         tau: the summed shortfall that is still good enough. 0 asks for a model that meets every requirement; larger saves more.
+    family_thresholds
+        tau of single language families, as the router reads the language, in place of ``shortfall_threshold``.
     weights
         Weight of each capability in the shortfall; 1 where not given.
     band_compensation
@@ -42,6 +46,7 @@ class RoutingPolicy:
     """
 
     shortfall_threshold: float = 0.1
+    family_thresholds: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     band_compensation: float = 0.0
     health_floor: float = 0.5
@@ -51,8 +56,8 @@ class RoutingPolicy:
     expected_output_tokens: int = 600
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.shortfall_threshold) and self.shortfall_threshold >= 0):
-            raise InvalidInput(f"shortfall_threshold is {self.shortfall_threshold!r}: a number of at least 0 was expected")
+        check_threshold("shortfall_threshold", self.shortfall_threshold)
+        check_family_thresholds(self.family_thresholds)
         for name in ("band_compensation", "health_floor"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)!r}: a number within [0, 1] was expected")
@@ -61,6 +66,24 @@ class RoutingPolicy:
         for name, weight in self.weights.items():
             if not 0 <= weight <= _LARGEST_WEIGHT:
                 raise InvalidInput(f"weight of {name!r} is {weight!r}: a number within [0, {_LARGEST_WEIGHT:g}] was expected")
+
+    def threshold_for(self, family: str) -> float:
+        """Tau of a prompt whose language is of this family."""
+        return self.family_thresholds.get(family, self.shortfall_threshold)
+
+
+def check_family_thresholds(thresholds: Mapping[str, float]) -> None:
+    """Refuse a family that there is none of, or a tau that is none."""
+    for family, threshold in thresholds.items():
+        if family not in FAMILIES:
+            raise InvalidInput(f"family_thresholds: {unknown_name('family', family, FAMILIES)}")
+        check_threshold(f"family_thresholds[{family!r}]", threshold)
+
+
+def check_threshold(name: str, value: float) -> None:
+    """Refuse what is no tau."""
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidInput(f"{name} is {value!r}: a number of at least 0 was expected")
 
 
 @dataclass(frozen=True, slots=True)

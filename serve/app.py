@@ -98,6 +98,7 @@ def load(settings: Settings) -> tuple[Router, str]:
     policy = replace(
         router.policy,
         shortfall_threshold=router.policy.shortfall_threshold if settings.shortfall_threshold is None else settings.shortfall_threshold,
+        family_thresholds=router.policy.family_thresholds if settings.shortfall_threshold is None else {},
         allow=frozenset(settings.allow),
         deny=frozenset(settings.deny),
         default_model=settings.default_model,

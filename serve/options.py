@@ -11,7 +11,7 @@ from router.selection import RoutingPolicy
 
 
 def narrowed(router: Router, *, threshold: float | None = None, allow: Collection[str] = (), deny: Collection[str] = ()) -> Router:
-    """The router under one caller's options: another threshold, and a pool that can only get smaller than the operator's.
+    """The router under one caller's options: another threshold, for every language family, and a pool that can only get smaller.
 
     Raises
     ------
@@ -28,6 +28,7 @@ def narrowed(router: Router, *, threshold: float | None = None, allow: Collectio
         replace(
             policy,
             shortfall_threshold=policy.shortfall_threshold if threshold is None else threshold,
+            family_thresholds=policy.family_thresholds if threshold is None else {},
             allow=_both(policy.allow, frozenset(allow)),
             deny=policy.deny | frozenset(deny),
         ),

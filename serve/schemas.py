@@ -123,6 +123,7 @@ class RouteResponse(Wire):
     classified: Classified
     language: str
     family: str
+    language_effect: float = Field(description="Log-odds that the language added to every requirement; 0 where the task alone spoke.")
     boundary: Boundary
     router: str = Field(description="Id of the router artefact.")
     latency_ms: float = Field(ge=0)

@@ -74,6 +74,7 @@ class RouteAnswer(TypedDict):
     classified: ClassifiedAnswer
     language: str
     family: str
+    language_effect: float
     boundary: BoundaryAnswer
     router: str
     latency_ms: float
@@ -130,6 +131,7 @@ def answer_of(decision: RoutingDecision, router: str, latency_ms: float) -> Rout
         classified=_classified(decision.classified),
         language=decision.language,
         family=decision.family,
+        language_effect=round(decision.language_effect, _DIGITS),
         boundary=BoundaryAnswer(
             kind=str(decision.boundary) if decision.boundary is not None else None, evidence=decision.boundary_evidence
         ),

@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from router.encoder import TextEncoder
 from router.errors import InvalidInput
-from router.route import model_input
-from router.text import TextBudget, classify_text
 from router.types import Conversation
 from training.outcomes import load_outcomes, match_prompts, pool_scores
 from training.pairs import pair_catalog, pair_rows, with_expected_costs
-from training.prompts import load_prompts, to_conversations
+from training.parallel import Translations, load_translations
+from training.prompts import Conversations, load_prompts
 from training.recipe import Pair, Recipe
 from training.targets import TargetMapping, capability_weights, pair_need, pool_need, requirement_targets
 
@@ -30,17 +28,20 @@ class TrainingRows:
     """Rows in one order. ``rows`` has the columns of :func:`training.pairs.pair_rows` and ``need``, ``row_weight`` and ``pair``."""
 
     rows: pd.DataFrame
-    conversations: list[Conversation]
+    conversations: Sequence[Conversation]
     targets: Array
     exercised: Array
+    translations: Translations | None = None
 
     def of(self, index: NDArray[np.intp]) -> TrainingRows:
-        """Some of the rows."""
+        """Some of the rows; the translations stay."""
+        rows = self.rows.iloc[index].reset_index(drop=True)
         return TrainingRows(
-            self.rows.iloc[index].reset_index(drop=True),
-            [self.conversations[i] for i in index],
+            rows,
+            Conversations(rows),
             self.targets[index],
             self.exercised[index],
+            self.translations,
         )
 
     @property
@@ -65,13 +66,13 @@ def load_tables(folders: Sequence[Path]) -> tuple[pd.DataFrame, pd.DataFrame]:
     return both, together
 
 
-def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> TrainingRows:
-    """Rows of all pairs of the recipe with their targets.
+def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe, folders: Sequence[Path] = ()) -> TrainingRows:
+    """Rows of all pairs of the recipe with their targets, and its parallel texts, whose files lie in ``folders``.
 
     Raises
     ------
     InvalidInput
-        If a pair has no rows, or there is only one class of need to learn from.
+        If a pair has no rows, there is only one class of need to learn from, or a parallel text is missing.
     """
     parts = [_pair_part(prompts, outcomes, pair, recipe.targets).assign(pair=number) for number, pair in enumerate(recipe.pairs)]
     rows = pd.concat(parts, ignore_index=True)
@@ -84,9 +85,11 @@ def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe) -> T
     tasks = [capability if capability != "unknown" else "reasoning" for capability in rows["capability"]]
     exercised = capability_weights(tasks, recipe.capabilities)
     targets = requirement_targets(need, exercised)
-    conversations = to_conversations(rows)
+    conversations = Conversations(rows)
     pool, priced = pair_catalog(None, "weak", "strong", recipe.capabilities)
-    return TrainingRows(with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS), conversations, targets, exercised)
+    translations = load_translations(recipe.parallel, prompts, folders, recipe.budget, recipe.seed)
+    rows = with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS)
+    return TrainingRows(rows, conversations, targets, exercised, translations)
 
 
 def _pair_part(prompts: pd.DataFrame, outcomes: pd.DataFrame, pair: Pair, mapping: TargetMapping) -> pd.DataFrame:
@@ -104,8 +107,3 @@ def _pooled(outcomes: pd.DataFrame, source: str, part: pd.DataFrame, bandwidth: 
     scores = pool_scores(outcomes, source, str(part["score_kind"].iloc[0]), complete=False).reindex(part["prompt_id"])
     weak, strong = part["weak"].to_numpy(dtype=float), part["strong"].to_numpy(dtype=float)
     return pool_need(scores.to_numpy(dtype=float), weak, strong, bandwidth, mapping)
-
-
-def inputs_of(encoder: TextEncoder, conversations: list[Conversation], budget: TextBudget) -> Array:
-    """Input rows of the heads, shape (n, embedding + features), exactly as serving makes them."""
-    return model_input(encoder, conversations, [classify_text(conversation, budget) for conversation in conversations])

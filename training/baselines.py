@@ -27,6 +27,17 @@ BASELINES: Final[Mapping[str, str]] = {
     "oracle": "knows both scores: the upper bound",
 }
 """Name of every baseline and what it does."""
+LEARNED: Final[Mapping[str, str]] = {
+    "knn": "gain of the nearest training prompts",
+    "svm": "linear support vector machine",
+    "logistic": "logistic regression",
+    "mlp": "network with one hidden layer",
+    "mf": "RouteLLM's matrix factorisation",
+    "irt": "item response theory: abilities of models, difficulty of prompts",
+    "forest": "random forest on the gain",
+    "boosted": "boosted trees on everything",
+}
+"""Name of every baseline that is learned from the router's own inputs (:mod:`training.learned_baselines`), and what it does."""
 _MIN_SOURCE_ROWS: Final = 10
 
 

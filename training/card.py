@@ -31,12 +31,14 @@ def model_card(artifact: RouterArtifact, name: str = "router") -> str:
         "",
         f"Prompts by family: {', '.join(f'{k} {v}' for k, v in card.get('families', {}).items())}.",
         "",
+        *_parallel(card.get("parallel")),
         "## Measured on held-out folds",
         "",
         "Every prompt was scored by heads that saw neither it nor any other prompt of its group (source document, repository, problem or "
         "translation group). In brackets the 95 % interval from a bootstrap over groups. APGR: random is 0.5.",
         "",
         *[line for kind in ("pooled", "source", "family") for line in _metric_table(kind, metrics.get(kind, {}))],
+        *_guarantee(card.get("guarantee")),
         "## Limits",
         "",
         "- A requirement says how much a stronger model of the training pairs added, not how hard a task is as such.",
@@ -47,9 +49,39 @@ def model_card(artifact: RouterArtifact, name: str = "router") -> str:
     return "\n".join(lines) + "\n"
 
 
+def _guarantee(found: Any) -> list[str]:
+    """What is promised of the thresholds and for what, where anything was asked for."""
+    if not found:
+        return []
+    about = found["about"]
+    return [
+        "## Guarantee",
+        "",
+        found["statement"],
+        "",
+        f"Calibrated on {about['prompts']} prompts of {about['groups']} groups that the heads were not fitted on "
+        f"({', '.join(about['sources'])}; {about['weak']} to {about['strong']}). It holds for prompts that come about as these did, for "
+        "this pair of models, and for these thresholds: see docs/guarantee.md.",
+        "",
+    ]
+
+
 def _sources(card: Any) -> list[tuple[Any, ...]]:
     keys = ("source", "prompts", "groups", "languages", "weak", "strong", "score_kind", "mean_need", "licence")
     return [tuple(row.get(key, "") for key in keys) for row in card.get("sources", [])]
+
+
+def _parallel(texts: Any) -> list[str]:
+    """Translations that the heads were held to answer alike on, without any answer or score."""
+    if not texts:
+        return []
+    columns = ("source", "texts", "meanings", "languages", "licence")
+    return [
+        "Translations, of which only how the inputs vary between them was learned, no answers:",
+        "",
+        *_table(columns, [tuple(row.get(name, "") for name in columns) for row in texts]),
+        "",
+    ]
 
 
 def _metric_table(kind: str, slices: Any) -> list[str]:

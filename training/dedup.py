@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,9 @@ from router.languages import code_points
 NGRAM: Final = 5
 _BANDS: Final = 16
 _ROWS: Final = 4  # pairs of similarity 0.8 meet in some band with probability 1 - (1 - 0.8^4)^16 > 0.999
+_KEPT: Final = 10_000  # texts whose n-grams are remembered
+_CROWD: Final = 200  # texts with a band in common from which on they are compared with the first of a cluster only
+_LEADERS: Final = 1_000  # clusters of such a crowd
 _LONGEST: Final = 8_000  # characters read of a text, half from either end
 _MIX: Final = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -47,7 +51,9 @@ def exact_duplicates(texts: Sequence[str]) -> list[tuple[int, int]]:
 def near_duplicates(texts: Sequence[str], *, similarity: float = 0.8, seed: int = 0) -> list[tuple[int, int]]:
     """Pairs of texts whose character n-grams have at least this Jaccard similarity, exact duplicates included.
 
-    Joined transitively the pairs give clusters; of k equal texts only k - 1 pairs are listed.
+    Joined transitively the pairs give clusters; of k equal texts only k - 1 pairs are listed, and of more than 200 texts that are alike
+    enough to be compared at once only pairs with the first text of each of the first 1,000 clusters, so that work grows with the number of
+    texts and not with its square.
 
     Parameters
     ----------
@@ -61,12 +67,15 @@ def near_duplicates(texts: Sequence[str], *, similarity: float = 0.8, seed: int 
     pairs = exact_duplicates(texts)
     repeated = {later for _, later in pairs}
     unique = [position for position in range(len(texts)) if position not in repeated]
-    grams = [shingles(texts[position]) for position in unique]
     multipliers = _hashes(seed)
-    signatures = np.stack([_signature(gram, multipliers) for gram in grams]) if grams else np.empty((0, _BANDS * _ROWS), np.uint32)
-    sizes = np.array([gram.size for gram in grams])
+    signatures, sizes = np.empty((len(unique), _BANDS * _ROWS), np.uint32), np.empty(len(unique), np.int64)
+    for row, position in enumerate(unique):
+        gram = shingles(texts[position])
+        signatures[row], sizes[row] = _signature(gram, multipliers), gram.size
+    # Only the n-grams of candidates are needed again, and those of one after the other: to make them anew is cheaper than to keep all.
+    grams = lru_cache(_KEPT)(lambda row: shingles(texts[unique[row]]))
     for left, right in _candidates(signatures, sizes, similarity):
-        if jaccard(grams[left], grams[right]) >= similarity:
+        if jaccard(grams(left), grams(right)) >= similarity:
             pairs.append((unique[left], unique[right]))
     return sorted(pairs)
 
@@ -123,12 +132,17 @@ def _candidates(signatures: NDArray[np.uint32], sizes: NDArray[np.int64], simila
     found: set[tuple[int, int]] = set()
     for band in range(_BANDS):
         for members in _buckets(signatures[:, band * _ROWS : (band + 1) * _ROWS]):
-            for place, left in enumerate(members[:-1]):
-                others = members[place + 1 :]
+            left_over = members
+            crowd = members.size > _CROWD
+            for _ in range(min(members.size - 1, _LEADERS) if crowd else members.size - 1):
+                if left_over.size < 2:
+                    break
+                left, others = left_over[0], left_over[1:]
                 ratio = np.minimum(sizes[others], sizes[left]) / np.maximum(1, np.maximum(sizes[others], sizes[left]))
-                others = others[ratio >= similarity]
-                agreement = (signatures[others] == signatures[left]).mean(axis=1)
-                found.update((int(left), int(right)) for right in others[agreement >= least_agreement])
+                near = others[ratio >= similarity]
+                near = near[(signatures[near] == signatures[left]).mean(axis=1) >= least_agreement]
+                found.update((int(left), int(right)) for right in near)
+                left_over = others[~np.isin(others, near)] if crowd else others
     return sorted(found)
 
 
@@ -137,5 +151,7 @@ def _buckets(band: NDArray[np.uint32]) -> Iterator[NDArray[np.intp]]:
     if not len(band):
         return
     order = np.lexsort(band.T)
-    ends = np.flatnonzero((band[order[1:]] != band[order[:-1]]).any(axis=1)) + 1
-    yield from (np.sort(members) for members in np.split(order, ends) if members.size > 1)
+    alike = np.append((band[order[1:]] == band[order[:-1]]).all(axis=1), False)
+    starts = np.flatnonzero(alike & ~np.append(False, alike[:-1]))
+    ends = np.flatnonzero(~alike & np.append(False, alike[:-1])) + 1
+    yield from (np.sort(order[start:end]) for start, end in zip(starts, ends, strict=True))

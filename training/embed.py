@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from router.encoder import EncoderSpec, TextEncoder
 from router.errors import EncoderError, InvalidInput
 from router.files.encoders import cache_dir
+from training.progress import counting
 
 Precision = Literal["float16", "float32"]
 _BUSY_SECONDS: Final = 60.0
@@ -82,6 +83,11 @@ class CachedEncoder:
     def spec(self) -> EncoderSpec:
         """What the encoder inside is: cached vectors are its vectors."""
         return self._encoder.spec
+
+    @property
+    def inside(self) -> TextEncoder:
+        """The encoder that embeds what is new."""
+        return self._encoder
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Vectors of shape ``(len(texts), spec.dimension)`` in the order of ``texts``; only texts never seen are embedded."""
@@ -162,15 +168,10 @@ class CachedEncoder:
         if not self._progress or len(batches) < 2:
             yield from batches
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task(f"embedding ({self.spec.name})", total=total)
+        with counting(f"embedding ({self.spec.name})", total) as advance:
             for batch in batches:
                 yield batch
-                bar.advance(task, len(batch))
+                advance(len(batch))
 
 
 def _key(text: str) -> bytes:

@@ -6,8 +6,9 @@ the choice at every tau is :func:`router.selection.cheapest_capable`, the rule t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -17,12 +18,20 @@ from numpy.typing import NDArray
 from router.errors import InvalidInput
 from router.types import Conversation
 from training import metrics
+from training.against_english import against_english
 from training.baselines import Policy, baseline_policies
-from training.bootstrap import MIN_ROWS, Array, Estimate, Key, Statistic, estimate, group_index
+from training.bootstrap import MIN_ROWS, Estimate, Key, Statistic, estimate, resampling_units
+from training.data_card import family_table, source_table
+from training.decisions import decision_table
+from training.engine import Engine
 from training.pairs import ROW_COLUMNS
+from training.parity import ParityOptions, parity_table
 from training.predictions import Predictions, Route, predict_pair
-from training.prompts import to_conversations
+from training.prompts import Conversations
+from training.reliability import calibration_errors, reliability_bins
+from training.slices import policy_statistics, slices_of, target_of
 from training.sweep import curves, listed_taus
+from training.worst import Explainer, worst_decisions
 
 ROUTER: Final = "router"
 METRICS: Final[Mapping[str, str]] = {
@@ -35,9 +44,9 @@ METRICS: Final[Mapping[str, str]] = {
     "cost_savings": "cost savings",
     "strong_share": "strong calls",
     "misroute": "misroute",
+    "routing_accuracy": "routing accuracy",
 }
 """Name and title of every metric."""
-SLICES: Final = ("pooled", "source", "family", "capability")
 _NEEDED: Final = tuple(column for column in ROW_COLUMNS if column != "score_kind")
 
 
@@ -51,6 +60,7 @@ class EvaluationOptions:
     bins: int = metrics.DEFAULT_BINS
     min_rows: int = MIN_ROWS
     level: float = 0.95
+    parity: ParityOptions = field(default_factory=ParityOptions)
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,20 @@ class EvaluationResult:
         One row a tau: why it is listed, share of strong calls, quality, savings, misroute.
     curve
         Quality and savings of every ranking policy over the share of strong calls, and of the router over the sweep of tau.
-    reliability
-        Bins of the reliability diagram of the router, pooled.
+    reliability, calibration
+        Bins of the reliability diagrams and ECE of the router: pooled, per head, per family (:mod:`training.reliability`).
+    against_english
+        Difference of every family to English (:func:`training.against_english.against_english`).
+    parity
+        Equivalence of every family with the baseline (:func:`training.parity.parity_table`), by the test of ``options.parity``.
+    gate
+        Verdicts of a gate (:mod:`training.gate`); empty if there is none.
+    data, families
+        What was evaluated on, by source and by family (:mod:`training.data_card`).
+    decisions
+        One row a prompt (:func:`training.decisions.decision_table`), and ``worst``, the dearest of them (:mod:`training.worst`).
+    rows
+        The rows that were evaluated, texts included. They are in none of the tables above and no file.
     """
 
     about: Mapping[str, Any]
@@ -76,7 +98,15 @@ class EvaluationResult:
     operating_points: pd.DataFrame
     curve: pd.DataFrame
     reliability: pd.DataFrame
-    data: pd.DataFrame = field(default_factory=pd.DataFrame)
+    calibration: pd.DataFrame
+    against_english: pd.DataFrame
+    parity: pd.DataFrame
+    data: pd.DataFrame
+    families: pd.DataFrame
+    decisions: pd.DataFrame
+    worst: pd.DataFrame
+    rows: pd.DataFrame = field(repr=False)
+    gate: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def with_about(self, **about: Any) -> EvaluationResult:
         """The result with more said about it (a command, a catalog, a date)."""
@@ -84,13 +114,19 @@ class EvaluationResult:
 
     def get(self, metric: str, policy: str = ROUTER, kind: str = "pooled", name: str = "all") -> Estimate:
         """One estimate."""
-        table = self.estimates
-        found = table[(table["metric"] == metric) & (table["policy"] == policy) & (table["slice_kind"] == kind) & (table["slice"] == name)]
-        if len(found) != 1:
+        found = self._by_name.get((kind, name, policy, metric))
+        if found is None:
             raise InvalidInput(f"no {metric!r} of {policy!r} for {kind} {name!r} in this evaluation")
-        row = found.iloc[0]
-        value, low, high = (None if pd.isna(row[column]) else float(row[column]) for column in ("value", "low", "high"))
-        return Estimate(value, low, high, int(row["n"]), int(row["n_groups"]), str(row["note"]))
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str, str, str], Estimate]:
+        found = {}
+        for row in self.estimates.itertuples():
+            value, low, high = (None if pd.isna(number) else float(number) for number in (row.value, row.low, row.high))
+            key = (str(row.slice_kind), str(row.slice), str(row.policy), str(row.metric))
+            found[key] = Estimate(value, low, high, int(row.n), int(row.n_groups), str(row.note))
+        return found
 
     def slices(self, kind: str) -> list[str]:
         """Names of the slices of one kind, in order."""
@@ -104,11 +140,13 @@ def evaluate(
     strong: str,
     threshold: float,
     *,
+    family_thresholds: Mapping[str, float] | None = None,
     fold: NDArray[np.integer] | None = None,
     training: pd.DataFrame | None = None,
     options: EvaluationOptions | None = None,
     about: Mapping[str, Any] | None = None,
     progress: Callable[[Iterable[Conversation]], Iterable[Conversation]] = iter,
+    engine: Engine | None = None,
 ) -> EvaluationResult:
     """Route every prompt of ``rows`` and measure.
 
@@ -120,13 +158,19 @@ def evaluate(
         From :func:`training.pairs.pair_rows`, with costs and tokens.
     threshold
         tau at which the choice metrics are taken.
+    family_thresholds
+        tau of families, as the router reads them, that have their own.
     training
         Rows that the baselines may learn from; None lets them learn from ``rows``, which errs in their favour.
+    engine
+        Where prompts are routed; this process by default.
     """
-    predictions = predict_pair(route, to_conversations(rows), weak, strong, threshold, fold=fold, progress=progress)
-    return evaluate_predictions(
-        rows, predictions, training=training, options=options, about={"weak": weak, "strong": strong, **(about or {})}
-    )
+    conversations = Conversations(rows)
+    predictions = predict_pair(route, conversations, weak, strong, threshold, fold=fold, progress=progress, engine=engine)
+    predictions = replace(predictions, family_thresholds=family_thresholds or {})
+    explainer = Explainer([route] if callable(route) else list(route), conversations, weak, strong, fold)
+    about = {"weak": weak, "strong": strong, **(about or {})}
+    return evaluate_predictions(rows, predictions, training=training, options=options, about=about, explainer=explainer)
 
 
 def evaluate_predictions(
@@ -134,28 +178,39 @@ def evaluate_predictions(
     predictions: Predictions,
     *,
     training: pd.DataFrame | None = None,
+    learned: Sequence[Policy] = (),
     options: EvaluationOptions | None = None,
     about: Mapping[str, Any] | None = None,
+    explainer: Explainer | None = None,
 ) -> EvaluationResult:
     """Measure predictions that were made already, cross-validated ones for instance; see :func:`evaluate`.
 
+    ``learned`` are further policies on the same rows, which did not learn from them (:mod:`training.learned_baselines`).
+
     An optional column ``target`` in ``rows`` is what the requirement is meant to predict (for ECE); without it, whether the strong model
-    adds value.
+    adds value. Without an ``explainer`` the worst decisions come without the router's reasons.
     """
     options = options or EvaluationOptions()
     rows = _checked(rows, predictions)
-    chosen = predictions.chosen(predictions.threshold)
-    router = Policy(ROUTER, predictions.need, chosen, predictions.probability(rows["capability"].tolist()))
-    baselines = [_at_share(policy, float(chosen.mean())) for policy in baseline_policies(rows, training, margin=options.margin)]
+    chosen = predictions.decided()
+    probability = predictions.probability(rows["capability"].tolist())
+    router = Policy(ROUTER, predictions.need, chosen, probability)
+    simple = baseline_policies(rows, training, margin=options.margin)
+    baselines = [_at_share(policy, float(chosen.mean())) for policy in (*simple, *learned)]
     return EvaluationResult(
         about={**_about(rows, predictions, training, options), **(about or {})},
         estimates=_estimates(rows, [router, *baselines], options),
         operating_points=_operating_points(rows, predictions, options),
         curve=curves(rows, predictions, ROUTER, baselines),
-        reliability=pd.DataFrame(
-            [asdict(row) for row in metrics.reliability(_probability(router), _target(rows, options.margin), options.bins)]
-        ),
-        data=_data_table(rows),
+        reliability=reliability_bins(rows, predictions, options),
+        calibration=calibration_errors(rows, predictions, options),
+        against_english=against_english(rows, router, options),
+        parity=parity_table(rows, chosen, probability, target_of(rows, options.margin), options.parity),
+        data=source_table(rows),
+        families=family_table(rows),
+        decisions=decision_table(rows, predictions, options.margin),
+        worst=worst_decisions(rows, predictions, margin=options.margin, explainer=explainer),
+        rows=rows,
     )
 
 
@@ -176,28 +231,18 @@ def _at_share(policy: Policy, share: float) -> Policy:
     return Policy(policy.name, policy.need, metrics.choose_share(policy.need, share), policy.probability)
 
 
-def slices_of(rows: pd.DataFrame) -> Iterator[tuple[str, str, NDArray[np.intp]]]:
-    """Kind, name and row numbers of every slice: all, all but English, then each source, family and capability."""
-    everything = np.arange(len(rows))
-    yield "pooled", "all", everything
-    other = everything[(rows["family"] != "English").to_numpy()]
-    if 0 < other.size < everything.size:
-        yield "pooled", "all but English", other
-    for kind in SLICES[1:]:
-        for name in sorted(rows[kind].astype(str).unique(), key=lambda n: (n != "English", n)):
-            yield kind, name, everything[(rows[kind].astype(str) == name).to_numpy()]
-
-
 def _estimates(rows: pd.DataFrame, policies: Sequence[Policy], options: EvaluationOptions) -> pd.DataFrame:
     records = []
     for kind, name, members in slices_of(rows):
         part = rows.iloc[members]
-        group = group_index(part["group"])
+        group, n_groups = resampling_units(part["group"]), int(part["group"].nunique())
         statistics = {
-            (p.name, metric): s for p in policies for metric, s in _statistics(part, p, members, group, options.margin, options.bins)
+            (p.name, metric): s for p in policies for metric, s in policy_statistics(part, p, members, group, options.margin, options.bins)
         }
         found = _estimated(statistics, group, options)
-        records += [{"slice_kind": kind, "slice": name, "policy": p, "metric": m, **asdict(e)} for (p, m), e in found.items()]
+        records += [
+            {"slice_kind": kind, "slice": name, "policy": p, "metric": m, **asdict(e), "n_groups": n_groups} for (p, m), e in found.items()
+        ]
     return pd.DataFrame(records)
 
 
@@ -205,72 +250,17 @@ def _estimated(statistics: Mapping[Key, Statistic], group: NDArray[np.intp], opt
     return estimate(statistics, group, n_bootstrap=options.n_bootstrap, seed=options.seed, level=options.level, min_rows=options.min_rows)
 
 
-def _statistics(
-    rows: pd.DataFrame, policy: Policy, members: NDArray[np.intp], group: NDArray[np.intp], margin: float, bins: int
-) -> Iterator[tuple[str, Statistic]]:
-    """The metrics of one policy on one slice, in the order of METRICS."""
-    weak, strong = rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float)
-    if policy.need is not None:
-        need = policy.need[members]
-        yield "apgr", metrics.apgr_statistic(weak, strong, need, group)
-        yield "auc", metrics.auc_statistic(metrics.adds_value(weak, strong, margin), need, group)
-    if policy.probability is not None:
-        yield "ece", metrics.ece_statistic(policy.probability[members], _target(rows, margin), group, bins)
-    if policy.chosen is not None:
-        chosen = policy.chosen[members]
-        yield "quality", metrics.mean_statistic(metrics.quality_of(weak, strong, chosen), group)
-        yield "quality_vs_strong", metrics.relative_quality_statistic(weak, strong, chosen, group)
-        yield "quality_retention", metrics.retention_statistic(weak, strong, chosen, group)
-        yield "cost_savings", metrics.savings_statistic(rows["weak_cost_usd"], rows["strong_cost_usd"], chosen, group)
-        yield "strong_share", metrics.mean_statistic(chosen, group)
-        yield "misroute", metrics.misroute_statistic(weak, strong, chosen, group, margin)
-
-
-def _target(rows: pd.DataFrame, margin: float) -> Array:
-    if "target" in rows:
-        return np.asarray(rows["target"], dtype=np.float64)
-    return metrics.adds_value(rows["weak"], rows["strong"], margin).astype(np.float64)
-
-
-def _probability(policy: Policy) -> Array:
-    assert policy.probability is not None
-    return policy.probability
-
-
 def _operating_points(rows: pd.DataFrame, predictions: Predictions, options: EvaluationOptions) -> pd.DataFrame:
     why = listed_taus(rows, predictions)
-    group = group_index(rows["group"])
+    group = resampling_units(rows["group"])
     records = []
     for tau in sorted(why):
-        policy = Policy(ROUTER, chosen=predictions.chosen(tau))
-        statistics = dict(_statistics(rows, policy, np.arange(len(rows)), group, options.margin, options.bins))
+        policy = Policy(ROUTER, chosen=predictions.decided() if tau == predictions.threshold else predictions.chosen(tau))
+        statistics = dict(policy_statistics(rows, policy, np.arange(len(rows)), group, options.margin, options.bins))
         record: dict[str, Any] = {"tau": tau, "why": "; ".join(why[tau])}
         for name, value in _estimated(statistics, group, options).items():
             record |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high, f"{name}_note": value.note}
         records.append(record)
-    return pd.DataFrame(records)
-
-
-def _data_table(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row a source: prompts, groups, languages, families, kind of score and mean scores."""
-    records = []
-    for source, part in rows.groupby("source", sort=True):
-        kinds = sorted(part["score_kind"].astype(str).unique()) if "score_kind" in part else []
-        licences = sorted(part["licence"].dropna().astype(str).unique()) if "licence" in part else []
-        records.append(
-            {
-                "source": source,
-                "prompts": len(part),
-                "groups": part["group"].nunique(),
-                "languages": part["language"].nunique(),
-                "families": part["family"].nunique(),
-                "score_kind": ", ".join(kinds),
-                "weak_mean": float(part["weak"].mean()),
-                "strong_mean": float(part["strong"].mean()),
-                "strong_adds_value": float((part["strong"] > part["weak"]).mean()),
-                "licence": ", ".join(licences),
-            }
-        )
     return pd.DataFrame(records)
 
 
@@ -283,6 +273,7 @@ def _about(rows: pd.DataFrame, predictions: Predictions, training: pd.DataFrame 
         "families": int(rows["family"].nunique()),
         "prompts_with_known_cost": int(known.sum()),
         "threshold": predictions.threshold,
+        "family_thresholds": dict(predictions.family_thresholds),
         "capabilities": list(predictions.capabilities),
         "baselines_fitted_on": "the evaluated rows themselves, which errs in their favour"
         if training is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, get_args
 
 import lightgbm
@@ -9,19 +10,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from router.basis import HatBasis
 from router.catalog import Bands
 from router.confidence import ResidualSample
 from router.errors import InvalidInput
 from router.requirements import Calibration, ConditionalHead, Head, LinearHead, MeanHead, RequirementsPredictor, TreeHead
+from training.consistency import ConsistentLogistic, ParallelRows
+from training.engine import Engine, LocalEngine
+from training.progress import Advance, uncounted
 
 Array = NDArray[np.float64]
+Inputs = NDArray[np.floating]
 HeadKind = Literal["lightgbm", "linear", "blend"]
 HEAD_KINDS: Final[tuple[HeadKind, ...]] = get_args(HeadKind)
+EVERY: Final = -1
+"""In place of the number of a fold that is left out: none is."""
 _LOGIT_LIMIT: Final = 12.0
+_ROWS_AT_ONCE: Final = 16_384
 
 
 class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -35,15 +43,24 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
     capabilities
         Names of the heads; None names them ``capability_0`` and so on.
     kind
-        ``lightgbm`` (boosted trees), ``linear`` (logistic) or ``blend`` (mean of their log-odds).
+        ``lightgbm`` (boosted trees), ``linear`` (logistic on the embedding and smooth functions of the columns behind it) or ``blend``
+        (mean of their log-odds; what kind of work it is, is said by the linear part alone).
     n_estimators, learning_rate, num_leaves, max_depth, min_child_samples, feature_fraction, reg_lambda
         Of the trees. Their number and depth are what a decision spends on them.
-    C
-        Inverse strength of the L2 penalty of the linear head, on standardised columns.
+    noise, noisy_copies
+        Trees see every row once as it is and so many times moved as a translation would move it, ``noise`` times as far.
+    knots
+        Corners of the smooth functions of the linear part (:class:`router.basis.HatBasis`).
+    C, consistency
+        Inverse strength of the penalty of the linear part, and how much more a direction is penalised that changes between translations
+        (:class:`training.consistency.ConsistentLogistic`).
     calibration_folds
         Folds whose held-out predictions calibrate; at least 2.
     band_percentiles
         Percentiles of a head's held-out scores over all prompts, the [low, high] of HyDRA (arXiv 2605.17106) Eq. 3.
+    most_rows
+        A head learns from so many rows at most, drawn at random from those it could learn from (docs/decisions/0015). Calibration, bands
+        and residuals are of all rows.
     n_embedding
         Leading columns that are an embedding. Trees read only the columns behind it: they latch onto single coordinates, and those bear the
         language of a prompt more than its task (docs/decisions/0004).
@@ -75,16 +92,21 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self,
         capabilities: tuple[str, ...] | None = None,
         kind: HeadKind = "blend",
-        n_estimators: int = 150,
+        n_estimators: int = 200,
         learning_rate: float = 0.05,
-        num_leaves: int = 8,
+        num_leaves: int = 4,
         max_depth: int = 6,
         min_child_samples: int = 30,
         feature_fraction: float = 0.4,
         reg_lambda: float = 5.0,
-        C: float = 0.003,
+        noise: float = 3.0,
+        noisy_copies: int = 4,
+        knots: int = 6,
+        C: float = 0.01,
+        consistency: float = 300.0,
         calibration_folds: int = 5,
         band_percentiles: tuple[float, float] = (1.0, 99.0),
+        most_rows: int = 50_000,
         n_embedding: int = 0,
         random_state: int = 0,
     ) -> None:
@@ -97,9 +119,14 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         self.min_child_samples = min_child_samples
         self.feature_fraction = feature_fraction
         self.reg_lambda = reg_lambda
+        self.noise = noise
+        self.noisy_copies = noisy_copies
+        self.knots = knots
         self.C = C
+        self.consistency = consistency
         self.calibration_folds = calibration_folds
         self.band_percentiles = band_percentiles
+        self.most_rows = most_rows
         self.n_embedding = n_embedding
         self.random_state = random_state
 
@@ -110,8 +137,11 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         groups: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         exercised: ArrayLike | None = None,
+        parallel: ParallelRows | None = None,
+        engine: Engine | None = None,
+        progress: Advance = uncounted,
     ) -> Self:
-        """Fit on inputs of shape (n, d) and targets of shape (n, K) in [0, 1].
+        """Fit on inputs of shape (n, d) and targets of shape (n, K) in [0, 1]; inputs of single precision are not copied.
 
         Parameters
         ----------
@@ -124,27 +154,47 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         exercised
             Which capabilities every row exercises, shape (n, K), 0 or 1. With it a head is the product of one that says whether the
             capability is exercised, learned from all rows, and one for the need, learned from the rows that exercise it.
+        parallel
+            The same meanings in several languages, without targets: what they teach is which inputs depend on the language. None lets the
+            linear part distrust all columns alike and the trees none.
+        engine
+            Where the heads are fitted, each a piece of work of its own; this process by default.
+        progress
+            Told of every head that is fitted, of ``(calibration_folds + 1) * K``.
         """
-        checked: tuple[Array, Array] = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        number = [np.float64, np.float32]
+        checked: tuple[Inputs, Array] = validate_data(self, X, y, dtype=number, multi_output=True, y_numeric=True, ensure_min_samples=2)
         inputs, wanted = checked
         self._single_ = wanted.ndim == 1
         targets = _check_targets(wanted)
         names = _check_names(self.capabilities, targets.shape[1])
         if self.kind not in HEAD_KINDS:
             raise InvalidInput(f"kind {self.kind!r} of head is unknown: allowed are {', '.join(HEAD_KINDS)}")
+        if self.most_rows < 2:
+            raise InvalidInput(f"most_rows is {self.most_rows!r}: at least 2 were expected")
         weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False)
         keys = np.arange(len(inputs)) if groups is None else np.asarray(groups)
         kinds = None if exercised is None else np.asarray(exercised, dtype=np.float64).reshape(targets.shape)
-        decisions = self._held_out_decisions(inputs, targets, weight, keys, kinds)
+        fold = self._folds(keys)
+        job = _Job(_HeadFitter(self, inputs, parallel), targets, weight, kinds, fold)
+        pieces = [(f, k) for f in (*range(int(fold.max()) + 1), EVERY) for k in range(targets.shape[1])]
+        decisions, heads = np.zeros(targets.shape), {}
+        for (f, k), (head, decided) in zip(pieces, (engine or LocalEngine()).map(fit_piece, job, pieces), strict=True):
+            decisions[fold == f, k], heads[f, k] = decided, head
+            progress(1)
         calibrations = tuple(fit_calibration(decisions[:, k], targets[:, k], weight) for k in range(targets.shape[1]))
-        self.held_out_ = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
-        heads = tuple(
-            self._fit_head(inputs, targets[:, k], weight, None if kinds is None else kinds[:, k]) for k in range(targets.shape[1])
+        held_out = np.stack([calibrate(decisions[:, k]) for k, calibrate in enumerate(calibrations)], axis=1)
+        self.predictor_ = RequirementsPredictor(
+            names, tuple(heads[EVERY, k] for k in range(targets.shape[1])), calibrations, job.fitter.basis
         )
-        self.predictor_ = RequirementsPredictor(names, heads, calibrations)
-        self.bands_ = fit_bands(self.held_out_, self.band_percentiles)
-        self.residuals_ = sample_residuals(self.held_out_, targets, seed=self.random_state)
+        self.take_held_out(held_out, targets)
         return self
+
+    def take_held_out(self, predicted: Array, targets: Array) -> None:
+        """Learn bands and residuals from held-out predictions and targets, shape (n, K) each."""
+        self.held_out_ = predicted
+        self.bands_ = fit_bands(predicted, self.band_percentiles)
+        self.residuals_ = sample_residuals(predicted, targets, seed=self.random_state)
 
     def predict(self, X: ArrayLike) -> Array:
         """Calibrated requirements, shape (n, K); (n,) if one target was given as a vector."""
@@ -158,58 +208,144 @@ class RequirementsEstimator(RegressorMixin, BaseEstimator):  # type: ignore[misc
         tags.target_tags.multi_output = True
         return tags
 
-    def _held_out_decisions(self, X: Array, targets: Array, weight: Array, groups: NDArray[Any], exercised: Array | None) -> Array:
-        folds = min(self.calibration_folds, len(np.unique(groups)))
+    def _folds(self, groups: NDArray[Any]) -> NDArray[np.intp]:
+        """Fold of every row, shape (n,); a group lies in one."""
+        _, number = np.unique(groups, return_inverse=True)
+        folds = min(self.calibration_folds, int(number.max()) + 1)
         if folds < 2:
             raise InvalidInput("all rows belong to one group: at least two groups are needed to calibrate on held-out rows")
-        decisions = np.zeros(targets.shape)
+        fold = np.zeros(len(groups), dtype=np.intp)
         splitter = GroupKFold(folds, shuffle=True, random_state=self.random_state)
-        for train, held_out in splitter.split(X, groups=groups):
-            for k in range(targets.shape[1]):
-                kind = None if exercised is None else exercised[train, k]
-                decisions[held_out, k] = self._fit_head(X[train], targets[train, k], weight[train], kind).decision(X[held_out])
-        return decisions
+        for f, (_, held_out) in enumerate(splitter.split(fold, groups=number)):
+            fold[held_out] = f
+        return fold
 
-    def _fit_head(self, X: Array, y: Array, weight: Array, exercised: Array | None) -> Head:
-        if exercised is None or np.ptp(exercised) == 0:
-            return self._fit_one(X, y, weight)
-        rows = exercised > 0
-        return ConditionalHead(self._fit_one(X, exercised, weight), self._fit_one(X[rows], y[rows], weight[rows]))
 
-    def _fit_one(self, X: Array, y: Array, weight: Array) -> Head:
-        if np.ptp(y) < 1e-12:
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What all pieces of a fit share: shape (n, K) and (n,) arrays beside the fitter."""
+
+    fitter: _HeadFitter
+    targets: Array
+    weight: Array
+    kinds: Array | None
+    fold: NDArray[np.intp]
+
+
+def fit_piece(job: _Job, piece: tuple[int, int]) -> tuple[Head, Array]:
+    """The head of capability k on all folds but f, and its log-odds for the rows of fold f; on all rows and for none if f is ``EVERY``."""
+    f, k = piece
+    learned = np.flatnonzero(job.fold != f)
+    head = job.fitter.head(learned, job.targets[:, k], job.weight, None if job.kinds is None else job.kinds[:, k])
+    return head, job.fitter.decision(head, np.flatnonzero(job.fold == f))
+
+
+class _HeadFitter:
+    """Fits heads on some of the rows. What needs no targets (basis, scales, translation noise) is learned once, from all of them."""
+
+    def __init__(self, parameters: RequirementsEstimator, inputs: Inputs, parallel: ParallelRows | None) -> None:
+        self.parameters = parameters
+        self.embedded = parameters.n_embedding if parameters.n_embedding < inputs.shape[1] else 0
+        self.inputs = inputs
+        shown = self.drawn(np.arange(len(inputs)))
+        self.basis = (
+            HatBasis.of(inputs[shown].astype(np.float64, copy=False), self.embedded, parameters.knots)
+            if parameters.kind != "lightgbm"
+            else None
+        )
+        self.width = inputs.shape[1] + (0 if self.basis is None else self.basis.dimension)
+        # The linear part reads the embedding and the hats, not the columns that the hats are made of.
+        self.read = np.r_[: self.embedded, inputs.shape[1] : self.width]
+        self.parallel = parallel
+        self.linear = None if self.basis is None else self._linear(self.basis, shown)
+        self._turned: tuple[NDArray[np.intp], Inputs] | None = None
+
+    def _linear(self, basis: HatBasis, shown: NDArray[np.intp]) -> ConsistentLogistic:
+        translations = None
+        if self.parallel is not None:
+            there = self.parallel.inputs
+            translations = self.parallel.covariance(np.concatenate([there[:, : self.embedded], basis.expand(there)], axis=1))
+        return ConsistentLogistic(self.expanded(shown)[:, self.read], translations, self.parameters.C, self.parameters.consistency)
+
+    def drawn(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The rows that are learned from: all of them, or so many at random, the same for the same number."""
+        most = self.parameters.most_rows
+        if len(rows) <= most:
+            return rows
+        return rows[np.sort(np.random.default_rng([self.parameters.random_state, len(rows)]).choice(len(rows), most, replace=False))]
+
+    def expanded(self, rows: NDArray[np.intp]) -> Inputs:
+        """Inputs of some rows and the hats behind them, in the precision of the inputs."""
+        columns = self.inputs[rows]
+        return (
+            columns
+            if self.basis is None
+            else np.concatenate([columns, self.basis.expand(columns.astype(np.float64, copy=False))], axis=1, dtype=columns.dtype)
+        )
+
+    def decision(self, head: Head, rows: NDArray[np.intp]) -> Array:
+        """Log-odds of some rows, shape (rows,)."""
+        parts = [rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE)]
+        return np.concatenate([np.empty(0), *(head.decision(self.expanded(part).astype(np.float64)) for part in parts)])
+
+    def head(self, rows: NDArray[np.intp], y: Array, weight: Array, exercised: Array | None) -> Head:
+        """One capability's head, from some rows of all targets, weights and kinds of work, shape (n,) each."""
+        if exercised is None or np.ptp(exercised[rows]) == 0:
+            return self._one(rows, y, weight, self.parameters.kind)
+        kind: HeadKind = "linear" if self.parameters.kind == "blend" else self.parameters.kind
+        theirs = rows[exercised[rows] > 0]
+        return ConditionalHead(self._one(rows, exercised, weight, kind), self._one(theirs, y, weight, self.parameters.kind))
+
+    def _one(self, rows: NDArray[np.intp], y: Array, weight: Array, kind: HeadKind) -> Head:
+        rows = self.drawn(rows)
+        if np.ptp(y[rows]) < 1e-12:
             # Nothing to learn: the constant, which a fold of a rare capability can well be.
-            return LinearHead(np.zeros(X.shape[1]), _logit(float(y[0])))
+            return LinearHead(np.zeros(self.width), _logit(float(y[rows[0]])))
         heads: list[Head] = []
-        if self.kind in ("lightgbm", "blend"):
-            heads.append(self._fit_trees(X, y, weight))
-        if self.kind in ("linear", "blend"):
-            heads.append(_fit_linear(X, y, weight, self.C))
+        if kind in ("lightgbm", "blend"):
+            heads.append(self._trees(rows, y[rows], weight[rows]))
+        if self.linear is not None and kind in ("linear", "blend"):
+            weights = np.zeros(self.width)
+            weights[self.read], bias = self.linear.fit(self._turned_of(self.linear, rows), y[rows], weight[rows])
+            heads.append(LinearHead(weights, bias))
         return heads[0] if len(heads) == 1 else MeanHead(tuple(heads))
 
-    def _fit_trees(self, X: Array, y: Array, weight: Array) -> TreeHead:
-        first = self.n_embedding if self.n_embedding < X.shape[1] else 0
+    def _turned_of(self, linear: ConsistentLogistic, rows: NDArray[np.intp]) -> Inputs:
+        """Columns that the linear part reads of these rows; made once for the heads that are fitted on the same ones in turn."""
+        if self._turned is None or not np.array_equal(self._turned[0], rows):
+            self._turned = rows, linear.turned(self.expanded(rows)[:, self.read])
+        return self._turned[1]
+
+    def _trees(self, rows: NDArray[np.intp], y: Array, weight: Array) -> TreeHead:
+        settings = self.parameters
+        columns = self.inputs[rows, self.embedded :]
+        copies = 1
+        if self.parallel is not None and settings.noise > 0:
+            copies += settings.noisy_copies
+            generator = np.random.default_rng(settings.random_state)
+            moved = self.parallel.noise(self.parallel.inputs[:, self.embedded :], len(rows) * settings.noisy_copies, generator)
+            columns = np.concatenate([columns, np.tile(columns, (settings.noisy_copies, 1)) + settings.noise * moved])
         booster = lightgbm.train(
             {
                 "objective": "cross_entropy",
-                "learning_rate": self.learning_rate,
-                "num_leaves": self.num_leaves,
-                "max_depth": self.max_depth,
-                "min_data_in_leaf": self.min_child_samples,
-                "feature_fraction": self.feature_fraction,
+                "learning_rate": settings.learning_rate,
+                "num_leaves": settings.num_leaves,
+                "max_depth": settings.max_depth,
+                "min_data_in_leaf": settings.min_child_samples * copies,
+                "feature_fraction": settings.feature_fraction,
                 "bagging_fraction": 0.8,
                 "bagging_freq": 1,
-                "lambda_l2": self.reg_lambda,
+                "lambda_l2": settings.reg_lambda * copies,
                 "max_bin": 63,
-                "seed": self.random_state,
+                "seed": settings.random_state,
                 "deterministic": True,
                 "num_threads": 1,
                 "verbosity": -1,
             },
-            lightgbm.Dataset(X[:, first:], y, weight=weight, free_raw_data=True),
-            self.n_estimators,
+            lightgbm.Dataset(columns, np.tile(y, copies), weight=np.tile(weight, copies), free_raw_data=True),
+            settings.n_estimators,
         )
-        return trees_from_booster(booster, first)
+        return trees_from_booster(booster, self.embedded)
 
 
 def _check_targets(y: Array) -> Array:
@@ -230,19 +366,6 @@ def _check_names(names: tuple[str, ...] | None, count: int) -> tuple[str, ...]:
 
 def _logit(p: float) -> float:
     return float(np.clip(np.log(max(p, 1e-9) / max(1 - p, 1e-9)), -_LOGIT_LIMIT, _LOGIT_LIMIT))
-
-
-def _fit_linear(X: Array, y: Array, weight: Array, C: float) -> LinearHead:
-    """Logistic regression on soft targets: every row counts as a positive with weight y and as a negative with weight 1 - y."""
-    mean, scale = X.mean(axis=0), X.std(axis=0)
-    scale[scale < 1e-12] = 1.0
-    standardised = (X - mean) / scale
-    twice = np.concatenate([standardised, standardised])
-    labels = np.concatenate([np.ones(len(y)), np.zeros(len(y))])
-    both = np.concatenate([weight * y, weight * (1 - y)])
-    model = LogisticRegression(C=C, max_iter=500).fit(twice[both > 0], labels[both > 0], sample_weight=both[both > 0])
-    weights = model.coef_[0] / scale
-    return LinearHead(weights, float(model.intercept_[0] - mean @ weights))
 
 
 def trees_from_booster(booster: lightgbm.Booster, first_column: int = 0) -> TreeHead:

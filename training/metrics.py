@@ -11,6 +11,7 @@ Sources: PGR and APGR from Ong et al., RouteLLM (arXiv 2406.18665, section 3); q
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,10 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from router.errors import InvalidInput
-from training.bootstrap import Array, Statistic
+from training.bootstrap import BUNDLES, Array, Statistic
 
 Groups = NDArray[np.intp]
 DEFAULT_BINS: Final = 10
+_EXACT_ROWS: Final = 20_000
+_LEVELS: Final = 1_000
 
 
 class UndefinedMetric(ValueError):
@@ -84,6 +87,11 @@ def misroute(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: floa
     return _value(misroute_statistic(weak, strong, chosen, _own_groups(weak), margin))
 
 
+def routing_accuracy(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: float = 0.0) -> float:
+    """Share of the prompts that went to the right model: the strong one where it is better by more than ``margin``, else the weak one."""
+    return _value(accuracy_statistic(weak, strong, chosen, _own_groups(weak), margin))
+
+
 def expected_calibration_error(probability: ArrayLike, target: ArrayLike, bins: int = DEFAULT_BINS) -> float:
     """Mean distance between predicted and observed over bins of equal mass (Naeini et al. 2015, with quantile bins), weighted by rows."""
     return _value(ece_statistic(probability, target, _own_groups(probability), bins))
@@ -138,13 +146,11 @@ def equal_mass_bins(probability: ArrayLike, bins: int = DEFAULT_BINS) -> NDArray
 
 def apgr_statistic(weak: ArrayLike, strong: ArrayLike, need: ArrayLike, groups: Groups) -> Statistic:
     """:func:`apgr`; undefined in a resample where the strong model is not better on average."""
-    delta, ranked = _checked_delta(weak, strong), _Ranking.of(need)
-    delta, group = delta[ranked.order], groups[ranked.order]
+    delta = _checked_delta(weak, strong)
+    sums = _level_sums(need, groups, [None, delta])
 
     def of(counts: Array) -> Array:
-        weight = counts[:, group]
-        mass = np.add.reduceat(weight, ranked.starts, axis=1)
-        gain = np.add.reduceat(weight * delta, ranked.starts, axis=1)
+        mass, gain = sums(counts)
         position = (np.cumsum(mass, axis=1) - mass / 2) / mass.sum(axis=1, keepdims=True)
         gap = gain.sum(axis=1)
         return _divide((gain * (1 - position)).sum(axis=1), np.where(gap > 1e-12, gap, 0.0))
@@ -154,14 +160,13 @@ def apgr_statistic(weak: ArrayLike, strong: ArrayLike, need: ArrayLike, groups: 
 
 def auc_statistic(label: ArrayLike, need: ArrayLike, groups: Groups) -> Statistic:
     """:func:`auc`; undefined where all labels are equal."""
-    positive, ranked = _vector("label", label) > 0.5, _Ranking.of(need)
+    positive = _vector("label", label) > 0.5
     share = float(positive.mean()) if positive.size else 0.0
-    positive, group = positive[ranked.order], groups[ranked.order]
+    sums = _level_sums(need, groups, [None, positive.astype(np.float64)])
 
     def of(counts: Array) -> Array:
-        weight = counts[:, group]
-        ones = np.add.reduceat(weight * positive, ranked.starts, axis=1)
-        zeros = np.add.reduceat(weight, ranked.starts, axis=1) - ones
+        mass, ones = sums(counts)
+        zeros = mass - ones
         all_zeros = zeros.sum(axis=1, keepdims=True)
         below = all_zeros - np.cumsum(zeros, axis=1) + zeros / 2
         return _divide((ones * below).sum(axis=1), ones.sum(axis=1) * all_zeros[:, 0])
@@ -219,6 +224,17 @@ def misroute_statistic(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, gr
     return mean_statistic(_vector("chosen", chosen) * enough, groups)
 
 
+def accuracy_statistic(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, groups: Groups, margin: float = 0.0) -> Statistic:
+    """:func:`routing_accuracy`."""
+    return mean_statistic(rightness(weak, strong, chosen, margin), groups)
+
+
+def rightness(weak: ArrayLike, strong: ArrayLike, chosen: ArrayLike, margin: float = 0.0) -> Array:
+    """Probability, shape (n,), that a prompt went to the right model; see :func:`routing_accuracy`."""
+    p = _vector("chosen", chosen)
+    return np.where(adds_value(weak, strong, margin), p, 1 - p)
+
+
 def ece_statistic(probability: ArrayLike, target: ArrayLike, groups: Groups, bins: int = DEFAULT_BINS) -> Statistic:
     """:func:`expected_calibration_error` with the bins of the whole sample; noise only raises it, hence the reflected interval."""
     p, y = _vector("probability", probability), _vector("target", target)
@@ -229,6 +245,33 @@ def ece_statistic(probability: ArrayLike, target: ArrayLike, groups: Groups, bin
     np.add.at(rows, (groups, number), 1.0)
     total = rows.sum(axis=1)
     return Statistic(lambda counts: _divide(np.abs(counts @ error).sum(axis=1), counts @ total), shape[0], reflect=True)
+
+
+def _level_sums(need: ArrayLike, groups: Groups, values: Sequence[Array | None]) -> Callable[[Array], list[Array]]:
+    """For counts of the groups, shape (resamples, groups): sums of the values by level of need, highest first; None stands for ones.
+
+    Rows of equal need are one level. Where there are more than :data:`_EXACT_ROWS` rows and no more groups than bundles, levels are a
+    thousand quantiles of the need and their sums by group are made once: what a row's place within its thousandth would change is far
+    below the interval, and a resample then costs the same for any number of rows.
+    """
+    ranked = _Ranking.of(need)
+    ordered = [None if value is None else value[ranked.order] for value in values]
+    group = groups[ranked.order]
+    if len(group) <= _EXACT_ROWS or _count(groups) > BUNDLES:
+        starts = ranked.starts
+
+        def exact(counts: Array) -> list[Array]:
+            weight = counts[:, group]
+            return [np.add.reduceat(weight if value is None else weight * value, starts, axis=1) for value in ordered]
+
+        return exact
+    level = np.repeat(np.arange(len(ranked.starts)), np.diff(np.append(ranked.starts, len(group))))
+    if len(ranked.starts) > _LEVELS:
+        level = (ranked.starts * _LEVELS // len(group))[level]
+    shape = (_count(groups), int(level[-1]) + 1)
+    cell = group * shape[1] + level
+    tables = [np.bincount(cell, weights=value, minlength=shape[0] * shape[1]).reshape(shape) for value in ordered]
+    return lambda counts: [counts @ table for table in tables]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ import pandas as pd
 
 from router.errors import InvalidInput
 from router.nearest import unknown_name
-from training.tables import Table, optional, read_table, refuse_duplicates, require_columns, require_text
+from training.tables import Table, optional, read_batches, refuse_duplicates, require_columns, require_text, shared_texts
 
 REQUIRED: Final = ("source", "prompt_id", "model", "score_kind", "score")
 KEY: Final = ["source", "prompt_id", "model", "score_kind"]
+_ONE_SCORE: Final = "average repeated answers, or name judges apart"
 PAIR_COLUMNS: Final = ("source", "prompt_id", "score_kind", "weak", "strong")
 
 
@@ -27,21 +28,31 @@ def load_outcomes(path: Path | str) -> pd.DataFrame:
     -------
     pandas.DataFrame
         Columns ``source``, ``prompt_id``, ``model``, ``score_kind``, ``score`` (float64, in [0, 1]) and ``cost_usd`` (float64, USD for
-        this one answer, NaN where unknown); further columns are kept behind them.
+        this one answer, NaN where unknown); further columns are kept behind them, but not those of a Parquet file of more than 50,000
+        rows, which is read in batches.
 
     Raises
     ------
     InvalidInput
         One line that names file, line or row, column, value and what is allowed.
     """
-    return check_outcomes(read_table(Path(path), "outcomes"), name=str(path))
+    batches = read_batches(Path(path), "outcomes", (*REQUIRED, "cost_usd"))
+    table = next(batches)
+    first = check_outcomes(table, name=str(path))
+    others = [check_outcomes(further, name=str(path)) for further in batches]
+    if not others:
+        return first
+    frame = pd.concat([first, *others], ignore_index=True)
+    frame = frame.assign(**{column: shared_texts(frame[column]) for column in KEY})
+    refuse_duplicates(Table(frame, ((0, table.places[0][1], 1),)), KEY, _ONE_SCORE)
+    return frame
 
 
 def check_outcomes(table: Table, *, name: str = "outcomes") -> pd.DataFrame:
     """Check a table in the canonical format; see :func:`load_outcomes`."""
     require_columns(table.frame, name, REQUIRED)
     table = replace(table, frame=table.frame.assign(**{column: require_text(table, column) for column in KEY}))
-    refuse_duplicates(table, KEY, "average repeated answers, or name judges apart")
+    refuse_duplicates(table, KEY, _ONE_SCORE)
     frame = table.frame.copy()
     frame["score"] = _numbers(table, "score", highest=1.0)
     frame["cost_usd"] = _numbers(table, "cost_usd", highest=math.inf) if "cost_usd" in frame else math.nan

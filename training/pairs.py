@@ -14,9 +14,11 @@ from router.cost import expected_cost_usd, tokens_of
 from router.errors import InvalidInput
 from router.languages import estimate_tokens
 from router.types import Conversation
+from training.dedup import near_duplicates
 from training.outcomes import known_model, match_prompts, pair_scores
-from training.prompts import to_conversations
-from training.split import group_key
+from training.prompts import Conversations
+from training.split import group_key, prompt_texts
+from training.tables import shared_texts
 from training.targets import CAPABILITY_OF_TASK
 
 ROW_COLUMNS: Final = (
@@ -87,17 +89,22 @@ def pair_rows(
     -------
     pandas.DataFrame
         The columns of :data:`ROW_COLUMNS` and those of the prompts; one row a prompt that both models answered. Costs are NaN where the
-        outcomes have none; ``tokens`` is the estimated length of what the user wrote.
+        outcomes have none; ``tokens`` is the estimated length of what the user wrote; ``near_duplicate`` marks a prompt that nearly
+        repeats an earlier one (absent where ``similarity`` is None).
     """
     weak_name, strong_name = _first(weak), _first(strong)
-    table = _one_name(_one_name(outcomes, weak), strong)
+    table = one_name(one_name(outcomes, weak), strong)
     pairs = pair_scores(table, weak_name, strong_name, list(score_kinds) if score_kinds else None, sources=sources, check_labels=False)
     match_prompts(pairs, prompts)
     pairs = _with_costs(pairs, table, weak_name, strong_name)
-    rows = prompts.drop(columns=["group"], errors="ignore").assign(group=_groups(prompts, pairs, similarity))
+    rows = grouped_prompts(prompts, pairs, similarity)
     rows = pairs.merge(rows, on=["source", "prompt_id"], how="inner", validate="one_to_one")
-    rows["capability"] = [_capability(row) for row in rows.reindex(columns=["capability", "task_kind"]).to_dict("records")]
-    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in to_conversations(rows)]
+    kinds = rows.reindex(columns=["capability", "task_kind"])
+    rows["capability"] = [
+        capability_of({"capability": given, "task_kind": kind}) for given, kind in zip(kinds["capability"], kinds["task_kind"], strict=True)
+    ]
+    rows["tokens"] = [float(sum(map(estimate_tokens, conversation.user_texts))) for conversation in Conversations(rows)]
+    rows = rows.assign(source=shared_texts(rows["source"]), score_kind=shared_texts(rows["score_kind"]))
     return rows.sort_values(["source", "prompt_id"], ignore_index=True)
 
 
@@ -105,9 +112,11 @@ def with_expected_costs(
     rows: pd.DataFrame, conversations: Sequence[Conversation], pool: ModelCatalog, priced: bool, output_tokens: int
 ) -> pd.DataFrame:
     """Where outcomes have no cost and prices are known, fill in the cost of one turn at list price."""
-    tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
     filled = rows.copy()
     both = rows[["weak_cost_usd", "strong_cost_usd"]].notna().all(axis=1).to_numpy()
+    if both.all():
+        return filled
+    tokens = [tokens_of(conversation, output_tokens) for conversation in conversations]
     for model, column in zip(pool.models, ("weak_cost_usd", "strong_cost_usd"), strict=True):
         expected = np.array([expected_cost_usd(model, turn) for turn in tokens]) if priced else np.full(len(rows), np.nan)
         filled[column] = np.where(both, rows[column], expected)
@@ -122,7 +131,7 @@ def _first(names: str | Sequence[str]) -> str:
     return names[0]
 
 
-def _one_name(outcomes: pd.DataFrame, names: str | Sequence[str]) -> pd.DataFrame:
+def one_name(outcomes: pd.DataFrame, names: str | Sequence[str]) -> pd.DataFrame:
     """The outcomes with all names of one model replaced by the first."""
     if isinstance(names, str) or len(names) == 1:
         return outcomes
@@ -145,13 +154,19 @@ def _with_costs(pairs: pd.DataFrame, outcomes: pd.DataFrame, weak: str, strong: 
     return pairs
 
 
-def _groups(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | None) -> pd.Series[Any]:
-    """Split keys of the prompts that are used; the others need none."""
+def grouped_prompts(prompts: pd.DataFrame, pairs: pd.DataFrame, similarity: float | None) -> pd.DataFrame:
+    """The prompts that are used, with their split keys and marked where they nearly repeat an earlier one."""
     used = pd.MultiIndex.from_frame(prompts[["source", "prompt_id"]]).isin(pd.MultiIndex.from_frame(pairs[["source", "prompt_id"]]))
-    return group_key(prompts[used], similarity=similarity).reindex(prompts.index)
+    part = prompts[used]
+    duplicates = [] if similarity is None else near_duplicates(prompt_texts(part), similarity=similarity)
+    grouped = part.assign(group=group_key(part, similarity=None, duplicates=duplicates))
+    if similarity is None:
+        return grouped
+    return grouped.assign(near_duplicate=np.isin(np.arange(len(part)), [later for _, later in duplicates]))
 
 
-def _capability(row: dict[str, Any]) -> str:
+def capability_of(row: dict[str, Any]) -> str:
+    """Capability that a prompt exercises, from its fields ``capability`` and ``task_kind``; "unknown" where neither says."""
     given, kind = row["capability"], row["task_kind"]
     if isinstance(given, str) and given:
         return given

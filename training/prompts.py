@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import pandas as pd
 
@@ -22,10 +22,11 @@ from training.tables import (
     json_value,
     optional,
     optional_text,
-    read_table,
+    read_batches,
     refuse_duplicates,
     require_columns,
     require_text,
+    shared_texts,
 )
 
 REQUIRED: Final = ("source", "prompt_id", "turns")
@@ -37,6 +38,7 @@ COLUMNS: Final = (
 """Columns of every loaded table, in this order; further ones are kept behind them."""
 
 _ALIASES: Final = {"messages": "turns", "license": "licence"}
+_READ_OF_MANY: Final = tuple({*COLUMNS, *_ALIASES} - {"grader"})
 # How a benchmark that knows no tools field hands its tools over: this line, then one tool or a list of them in JSON.
 _TOOLS_IN_SYSTEM: Final = "You can call these tools:"
 
@@ -54,15 +56,20 @@ def load_prompts(path: Path | str, *, source: str | None = None) -> pd.DataFrame
     Returns
     -------
     pandas.DataFrame
-        One row a prompt, with the columns of :data:`COLUMNS`. ``turns`` and ``tools`` are lists, ``grader`` is a dictionary or None.
+        One row a prompt, with the columns of :data:`COLUMNS`. ``turns`` and ``tools`` are lists, ``grader`` is a dictionary or None. A
+        Parquet file of more than 50,000 rows is read in batches and has only these columns: ``turns`` and ``tools`` stay JSON text there,
+        which takes a quarter of the memory, and ``grader`` is None.
 
     Raises
     ------
     InvalidInput
         One line that names file, line or row, column, value and what is allowed.
     """
-    table = read_table(Path(path), "prompts")
-    return complete_prompts(table, name=str(path), source=source)
+    batches = read_batches(Path(path), "prompts", _READ_OF_MANY)
+    table = next(batches)
+    first = complete_prompts(table, name=str(path), source=source)
+    others = [_compact(complete_prompts(further, name=str(path), source=source)) for further in batches]
+    return _one_table([_compact(first), *others], table.places[0][1]) if others else first
 
 
 def complete_prompts(table: Table, *, name: str = "prompts", source: str | None = None) -> pd.DataFrame:
@@ -88,6 +95,23 @@ def complete_prompts(table: Table, *, name: str = "prompts", source: str | None 
     return frame[[*COLUMNS, *(column for column in frame.columns if column not in COLUMNS)]]
 
 
+def _compact(prompts: pd.DataFrame) -> pd.DataFrame:
+    """The same rows with turns and tools as JSON text, and one object for equal texts."""
+    as_text = {
+        column: pd.Series([None if value is None else json.dumps(value, ensure_ascii=False) for value in prompts[column]], dtype=object)
+        for column in ("turns", "tools")
+    }
+    texts = {column: shared_texts(prompts[column]) for column in ("source", "language", "family", *OPTIONAL_TEXT)}
+    return prompts.assign(**as_text, **texts)
+
+
+def _one_table(parts: list[pd.DataFrame], file: str) -> pd.DataFrame:
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame.assign(**{column: shared_texts(frame[column]) for column in ("source", "language", "family", *OPTIONAL_TEXT)})
+    refuse_duplicates(Table(frame, ((0, file, 1),)), ("source", "prompt_id"), "ids are unique within a source")
+    return frame
+
+
 def canonical_names(table: Table) -> Table:
     """The table with ``messages`` and ``license`` under the names used here, unless those are there as well."""
     return replace(table, frame=table.frame.rename(columns={old: new for old, new in _ALIASES.items() if new not in table.frame}))
@@ -102,22 +126,23 @@ def read_turns(table: Table) -> tuple[pd.Series[Any], pd.Series[Any], list[Conve
         A row without turns, with turns or tools of another shape, or without a user turn that has text.
     """
     asked = pd.Series([_question(value) for value in table.frame["turns"]], index=table.frame.index, dtype=object)
-    turns = json_column(replace(table, frame=table.frame.assign(turns=asked)), "turns", list)
-    tools = json_column(table, "tools", list)
+    turns = list(json_column(replace(table, frame=table.frame.assign(turns=asked)), "turns", list))
+    tools = list(json_column(table, "tools", list))
     conversations = []
     for row in range(len(asked)):
-        if turns.iloc[row] is None:
+        if turns[row] is None:
             raise InvalidInput(f"{table.where(row)}: column 'turns' is empty; a list of {{role, content}} is needed")
-        if tools.iloc[row] is None:
-            turns.iloc[row], tools.iloc[row] = _lift_tools(turns.iloc[row])
+        if tools[row] is None:
+            turns[row], tools[row] = _lift_tools(turns[row])
         try:
-            conversation = Conversation.from_openai(turns.iloc[row], tools.iloc[row])
+            conversation = Conversation.from_openai(turns[row], tools[row])
         except InvalidInput as error:
             raise InvalidInput(f"{table.where(row)}: column 'turns': {error}") from error
         if not conversation.user_texts:
             raise InvalidInput(f"{table.where(row)}: column 'turns' has no user turn with text; a prompt needs one")
         conversations.append(conversation)
-    return turns, tools, conversations
+    index = table.frame.index
+    return pd.Series(turns, index=index, dtype=object), pd.Series(tools, index=index, dtype=object), conversations
 
 
 def read_languages(table: Table) -> list[str | None]:
@@ -151,8 +176,28 @@ def to_conversation(row: Mapping[str, Any] | pd.Series[Any]) -> Conversation:
 
 def to_conversations(prompts: pd.DataFrame) -> list[Conversation]:
     """Conversations of all rows, in order."""
-    columns = [column for column in ("turns", "tools", "language") if column in prompts]
-    return [to_conversation(row) for row in prompts[columns].to_dict("records")]
+    return list(Conversations(prompts))
+
+
+class Conversations(Sequence[Conversation]):
+    """:func:`to_conversations` one at a time: each is made when it is asked for and not kept, so that a million take no memory."""
+
+    def __init__(self, prompts: pd.DataFrame) -> None:
+        self._columns = {name: prompts[name].to_numpy(dtype=object) for name in ("turns", "tools", "language") if name in prompts}
+
+    def __len__(self) -> int:
+        return len(self._columns["turns"])
+
+    @overload
+    def __getitem__(self, index: int) -> Conversation: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Conversation]: ...
+
+    def __getitem__(self, index: int | slice) -> Conversation | list[Conversation]:
+        if isinstance(index, slice):
+            return [self[row] for row in range(*index.indices(len(self)))]
+        return to_conversation({name: values[index] for name, values in self._columns.items()})
 
 
 def _question(value: Any) -> Any:

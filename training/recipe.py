@@ -12,6 +12,7 @@ from router.errors import InvalidInput
 from router.nearest import unknown_name
 from router.requirements import CAPABILITIES
 from router.text import TextBudget
+from training.promise import GuaranteeOptions
 from training.targets import TargetMapping
 
 RECIPE_NAME: Final = "recipe.toml"
@@ -48,13 +49,41 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class ParallelText:
+    """Texts that say the same in several languages. No answers are needed; they teach what should not matter.
+
+    Parameters
+    ----------
+    sources
+        Sources of the prompt tables whose groups hold translations.
+    file
+        A Parquet file in a data folder with the columns ``group`` (equal means equal meaning), ``language``, ``text`` and maybe ``source``
+        and ``outcome_prompt_id``, the prompt that the text is a translation of: while it is held out, no translation of it is learned from.
+    meanings
+        Groups taken of each source, drawn at random where there are more.
+    licence
+        Why an artefact may be trained on it.
+    """
+
+    sources: tuple[str, ...] = ()
+    file: str = ""
+    meanings: int = 200
+    licence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Everything that decides what a training run makes of its tables.
 
-    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt.
+    ``language_effects`` lets the router learn what languages add to the need where the outcomes show it
+    (:mod:`training.language_effects`); without, the task alone speaks.
+
+    ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt. With
+    ``guarantee`` a share of the groups is not fitted on and chooses the threshold; without it, ``quality_goal`` does.
     """
 
     pairs: tuple[Pair, ...]
+    parallel: tuple[ParallelText, ...] = ()
     title: str = ""
     capabilities: tuple[str, ...] = CAPABILITIES
     encoder: str = "fast"
@@ -63,6 +92,8 @@ class Recipe:
     budget: TextBudget = field(default_factory=TextBudget)
     heads: Mapping[str, Any] = field(default_factory=dict)
     quality_goal: float = 0.98
+    guarantee: GuaranteeOptions | None = None
+    language_effects: bool = True
     seed: int = 0
 
     def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
@@ -70,6 +101,11 @@ class Recipe:
         if encoder is not None:
             return replace(self, encoder=encoder, encoder_prefix=prefix)
         return self if prefix is None else replace(self, encoder_prefix=prefix)
+
+    @property
+    def models(self) -> frozenset[str]:
+        """Every name that the sources give to a weak or a strong model."""
+        return frozenset(name for pair in self.pairs for name in (*pair.weak, *pair.strong))
 
     @property
     def weak_title(self) -> str:
@@ -82,6 +118,7 @@ class Recipe:
         return self.pairs[0].strong[0] if len(self.pairs) == 1 else f"strong of {len(self.pairs)} pairs"
 
 
+_FIELDS: Final = frozenset(Recipe.__dataclass_fields__) - {"pairs"} | {"pair"}
 _HEADS: Final = frozenset(
     {
         "kind",
@@ -92,9 +129,14 @@ _HEADS: Final = frozenset(
         "min_child_samples",
         "feature_fraction",
         "reg_lambda",
+        "noise",
+        "noisy_copies",
+        "knots",
         "C",
+        "consistency",
         "calibration_folds",
         "band_percentiles",
+        "most_rows",
     }
 )
 
@@ -151,7 +193,7 @@ def recipe_of(
 
 def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     """Check a recipe as parsed from TOML; see :func:`read_recipe`."""
-    _known(where, raw, {"title", "capabilities", "encoder", "encoder_prefix", "targets", "budget", "heads", "quality_goal", "seed", "pair"})
+    _known(where, raw, _FIELDS)
     pairs = raw.get("pair")
     if not isinstance(pairs, list) or not pairs:
         raise InvalidInput(f"{where} has no [[pair]]: at least one weak and strong model is needed")
@@ -162,6 +204,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
     goal = _number(where, "quality_goal", raw.get("quality_goal", 0.98), 1.0)
     return Recipe(
         pairs=tuple(_pair(f"{where}: pair {i + 1}", pair) for i, pair in enumerate(pairs)),
+        parallel=tuple(_parallel(f"{where}: parallel {i + 1}", texts) for i, texts in enumerate(_tables(where, raw, "parallel"))),
         title=str(raw.get("title", "")),
         capabilities=tuple(_names(where, "capabilities", raw.get("capabilities", list(CAPABILITIES)))),
         encoder=_text(where, "encoder", raw.get("encoder", "fast")),
@@ -170,6 +213,8 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         budget=_built(f"{where}: budget", TextBudget, raw.get("budget", {})),
         heads=heads,
         quality_goal=goal,
+        language_effects=_flag(where, "language_effects", raw.get("language_effects", True)),
+        guarantee=_built(f"{where}: guarantee", GuaranteeOptions, raw["guarantee"]) if "guarantee" in raw else None,
         seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
     )
 
@@ -190,6 +235,25 @@ def _pair(where: str, raw: Mapping[str, Any]) -> Pair:
     )
 
 
+def _parallel(where: str, raw: Mapping[str, Any]) -> ParallelText:
+    _known(where, raw, set(ParallelText.__dataclass_fields__))
+    sources = tuple(_names(where, "sources", raw.get("sources", []), empty=True))
+    file = _text(where, "file", raw.get("file", ""))
+    if bool(sources) == bool(file):
+        raise InvalidInput(f"{where} needs either sources, whose groups are translations, or a file")
+    meanings = int(_number(where, "meanings", raw.get("meanings", 200), 1e6))
+    if meanings < 2:
+        raise InvalidInput(f"{where}: meanings is {meanings}: at least 2 were expected")
+    return ParallelText(sources, file, meanings, str(raw.get("licence", "")))
+
+
+def _tables(where: str, raw: Mapping[str, Any], key: str) -> list[Any]:
+    found = raw.get(key, [])
+    if not isinstance(found, list):
+        raise InvalidInput(f"{where}: {key} is a {type(found).__name__}: tables [[{key}]] were expected")
+    return found
+
+
 def _names(where: str, key: str, value: object, *, empty: bool = False) -> Sequence[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names) or not (names or empty):
@@ -200,6 +264,12 @@ def _names(where: str, key: str, value: object, *, empty: bool = False) -> Seque
 def _text(where: str, key: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{where}: {key} is {value!r}: a text was expected")
+    return value
+
+
+def _flag(where: str, key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{where}: {key} is {value!r}: true or false was expected")
     return value
 
 

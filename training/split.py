@@ -97,9 +97,9 @@ def group_key(
 
 def prompt_texts(prompts: pd.DataFrame) -> list[str]:
     """What the user wrote in each prompt, turns joined by newlines."""
-    from training.prompts import to_conversations
+    from training.prompts import Conversations
 
-    return ["\n".join(conversation.user_texts) for conversation in to_conversations(prompts)]
+    return ["\n".join(conversation.user_texts) for conversation in Conversations(prompts)]
 
 
 def _joined(keys: Sequence[str], pairs: Iterable[tuple[int, int]]) -> list[str]:
@@ -141,6 +141,25 @@ def group_folds(groups: ArrayLike, n: int = 5, seed: int = 0, *, strata: ArrayLi
     if n < 2:
         raise InvalidInput(f"{n} folds: at least 2 are needed")
     return _assign(np.asarray(groups, dtype=object), n, seed, strata)
+
+
+def held_out_groups(groups: ArrayLike, share: float, seed: int = 0) -> NDArray[np.bool_]:
+    """Which rows belong to a share of the groups drawn at random, shape (n,).
+
+    A plain draw, not balanced like :func:`group_folds`: drawn and other groups are then alike in distribution, which is what a guarantee
+    calibrated on the drawn ones rests on.
+
+    Raises
+    ------
+    InvalidInput
+        If a part would be left with fewer than two groups.
+    """
+    names, number = np.unique(np.asarray(groups).astype(str), return_inverse=True)
+    count = round(share * len(names))
+    if not 2 <= count <= len(names) - 2:
+        raise InvalidInput(f"a share of {share:g} of {len(names)} groups is {count}: at least two groups are needed on either side")
+    drawn = np.random.default_rng(seed).permutation(len(names))[:count]
+    return np.isin(number.reshape(-1), drawn)
 
 
 def _assign(groups: NDArray[np.object_], n: int, seed: int, strata: ArrayLike | None) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -29,10 +29,10 @@ def taus_of(predictions: Predictions) -> Array:
 def listed_taus(rows: pd.DataFrame, predictions: Predictions) -> dict[float, list[str]]:
     """Taus worth listing, and why: the router's own, round shares of strong calls, and the cheapest that keep a share of the quality."""
     taus = taus_of(predictions)
-    choices = np.stack([predictions.chosen(tau) for tau in taus])
-    shares = choices.mean(axis=1)
     weak, strong = rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float)
-    quality = weak.mean() + choices @ (strong - weak) / len(rows)
+    # One choice at a time: all of them together are two hundred numbers a row.
+    shares, gains = np.array([(chosen.mean(), chosen @ (strong - weak)) for chosen in map(predictions.chosen, taus)]).T
+    quality = weak.mean() + gains / len(rows)
     why: dict[float, list[str]] = {predictions.threshold: ["the router's own"], 0.0: ["strictest"]}
     for share in _SHARES:
         why.setdefault(float(taus[np.abs(shares - share).argmin()]), []).append(f"about {share:.0%} strong calls")
@@ -46,20 +46,25 @@ def listed_taus(rows: pd.DataFrame, predictions: Predictions) -> dict[float, lis
 
 def curves(rows: pd.DataFrame, predictions: Predictions, router: str, baselines: Sequence[Policy]) -> pd.DataFrame:
     """Quality and savings of every baseline over the share of strong calls, and of the router (so named) over the sweep of tau."""
-    points = [(router, float(tau), predictions.chosen(tau)) for tau in taus_of(predictions)]
-    points.append((router, float("nan"), np.zeros(len(rows))))
-    for policy in baselines:
-        if policy.need is not None:
-            points += [(policy.name, float("nan"), metrics.choose_share(policy.need, share)) for share in _GRID]
-        elif policy.chosen is not None:
-            points.append((policy.name, float("nan"), policy.chosen))
     weak, strong = rows["weak"].to_numpy(dtype=float), rows["strong"].to_numpy(dtype=float)
     cost = rows[["weak_cost_usd", "strong_cost_usd"]].to_numpy(dtype=float)
     known = np.isfinite(cost).all(axis=1)
     full = cost[known, 1].sum()
     records = []
-    for name, tau, chosen in points:
+    for name, tau, chosen in _points(predictions, router, baselines):
         saved = float((1 - chosen[known]) @ (cost[known, 1] - cost[known, 0]) / full) if full > 0 else float("nan")
         quality = float(metrics.quality_of(weak, strong, chosen).mean())
         records.append({"policy": name, "tau": tau, "strong_share": float(chosen.mean()), "quality": quality, "cost_savings": saved})
     return pd.DataFrame(records).sort_values(["policy", "strong_share"], ignore_index=True, kind="stable")
+
+
+def _points(predictions: Predictions, router: str, baselines: Sequence[Policy]) -> Iterator[tuple[str, float, Array]]:
+    """Name, tau (NaN where there is none) and choice of every point of the curves, one at a time."""
+    for tau in taus_of(predictions):
+        yield router, float(tau), predictions.chosen(tau)
+    yield router, float("nan"), np.zeros(len(predictions.need))
+    for policy in baselines:
+        if policy.need is not None:
+            yield from ((policy.name, float("nan"), metrics.choose_share(policy.need, share)) for share in _GRID)
+        elif policy.chosen is not None:
+            yield policy.name, float("nan"), policy.chosen

@@ -106,7 +106,8 @@ def _kernel_mean(scores: Array, means: Array, anchor: float, bandwidth: float) -
     kernel = np.exp(-0.5 * ((means - anchor) / bandwidth) ** 2)
     there = np.isfinite(scores)
     weight = np.where(there, kernel, 0.0).sum(axis=1)
-    return np.asarray((np.where(there, scores, 0.0) @ kernel) / np.maximum(weight, 1e-12))
+    # A mean of ones can come out one rounding step above 1.
+    return np.asarray(np.clip((np.where(there, scores, 0.0) @ kernel) / np.maximum(weight, 1e-12), 0.0, 1.0))
 
 
 def capability_weights(tasks: Sequence[str], capabilities: Sequence[str]) -> Array:

@@ -1,9 +1,10 @@
-"""The only module that imports MLflow: one run a training, with its artefact registered."""
+"""The only module that imports MLflow: one run a training, with its artefact registered, and one an evaluation, with its report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,22 +69,37 @@ def log_training(
     InvalidInput
         If the store cannot be reached.
     """
+    folders = {"router": artifact} if report is None else {"router": artifact, "report": report}
+    with _run("train", folders, parameters, metrics, tracking_uri) as (run_id, artifact_uri):
+        version = _register(run_id, f"{artifact_uri}/router", name)
+    return run_id, version
+
+
+def log_evaluation(*, report: Path, parameters: Mapping[str, Any], metrics: Mapping[str, float], tracking_uri: str | None = None) -> str:
+    """Log an evaluation with its report folder; see :func:`log_training`. Gives the run id."""
+    with _run("evaluate", {"report": report}, parameters, metrics, tracking_uri) as (run_id, _):
+        return run_id
+
+
+@contextmanager
+def _run(
+    command: str, folders: Mapping[str, Path], parameters: Mapping[str, Any], metrics: Mapping[str, float], tracking_uri: str | None
+) -> Iterator[tuple[str, str]]:
+    """A run with everything logged, open while the caller adds to it: its id and where its artefacts lie."""
     check_store(tracking_uri)
     import mlflow
     from mlflow.exceptions import MlflowException
 
     uri = mlflow.get_tracking_uri()
     try:
-        with mlflow.start_run() as run:
+        with mlflow.start_run(tags={"interlock.command": command}) as run:
             mlflow.log_params({key: str(value)[:500] for key, value in parameters.items()})
             mlflow.log_metrics({key: float(value) for key, value in metrics.items()})
-            mlflow.log_artifacts(str(artifact), "router")
-            if report is not None:
-                mlflow.log_artifacts(str(report), "report")
-            version = _register(run.info.run_id, f"{run.info.artifact_uri}/router", name)
+            for name, folder in folders.items():
+                mlflow.log_artifacts(str(folder), name)
+            yield str(run.info.run_id), str(run.info.artifact_uri)
     except MlflowException as error:
         raise InvalidInput(f"MLflow store {uri!r} cannot be used: {str(error).splitlines()[0]}") from error
-    return str(run.info.run_id), version
 
 
 def _register(run_id: str, source: str, name: str) -> str:

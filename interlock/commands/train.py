@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
     from training.train import TrainedRouter
 
+EngineName = Literal["local", "dask"]
+
 
 def train(
+    context: typer.Context,
     data: Annotated[list[Path], typer.Option(help="Folder with prompts and outcomes (docs/data-format.md); may be given several times.")],
     output: Annotated[Path, typer.Option(help="Folder for the artefact; replaced in one step when it is ready.")] = Path("runs/router"),
     recipe: Annotated[
@@ -29,6 +32,13 @@ def train(
     tracking_uri: Annotated[str | None, typer.Option(help="MLflow store. Default: MLFLOW_TRACKING_URI, else sqlite:///mlflow.db.")] = None,
     min_rows: Annotated[int, typer.Option(min=0, help="Refuse to train if a language family has fewer prompts than this.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the encoder.")] = 2,
+    engine: Annotated[EngineName, typer.Option(help="Where prompts are embedded and heads fitted: here, or on a Dask cluster.")] = "local",
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes on this machine, where the engine is not a cluster elsewhere (docs/scale.md).")
+    ] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="With --engine dask: address of the scheduler, such as tcp://host:8786. Default: a cluster here.")
+    ] = None,
 ) -> None:
     """Fit, calibrate and measure a router, and write its artefact with a model card.
 
@@ -39,15 +49,19 @@ def train(
     from training.assemble import assemble, load_tables
     from training.card import model_card
     from training.embed import CachedEncoder
+    from training.engine import open_engine
     from training.recipe import recipe_of
+    from training.seen import SEEN, seen_bytes
     from training.split import FEW_ROWS, few_rows, require_rows
     from training.tracking import check_store
     from training.train import train_router
 
     check_artifact_output(output)
+    # First of all, so that a cluster that is not there is not found out about after hours of reading.
+    where = context.with_resource(open_engine(engine, workers=workers, scheduler=scheduler))
     plan = recipe_of(recipe, data, _listed(weak), _listed(strong), _listed(score_kind)).with_encoder(encoder, encoder_prefix)
     text_encoder = CachedEncoder(load_encoder(plan.encoder, threads, prefix=plan.encoder_prefix), progress=True)
-    training = assemble(*load_tables(data), plan)
+    training = assemble(*load_tables(data), plan, data)
     typer.echo(
         f"{len(training.rows)} prompts of {training.rows['source'].nunique()} sources in {training.rows['family'].nunique()} families, "
         f"{len(set(training.groups))} groups, mean need {training.rows['need'].mean():.3f}"
@@ -58,13 +72,16 @@ def train(
         typer.echo(f"note: too few prompts to learn much of {listed}; {FEW_ROWS} a family are little enough (--min-rows refuses)", err=True)
     if tracking:
         check_store(tracking_uri)
-    trained = train_router(training, text_encoder, plan, typer.echo)
-    name = write_artifact(trained.artifact, output, {"README.md": model_card(trained.artifact, output.name).encode()})
+    trained = train_router(training, text_encoder, plan, typer.echo, engine=where)
+    extra = {"README.md": model_card(trained.artifact, output.name).encode(), SEEN: seen_bytes(trained.fitted)}
+    name = write_artifact(trained.artifact, output, extra)
     read_artifact(output)
     for metric in ("apgr", "auc", "ece"):
         found = trained.held_out.get(metric)
         typer.echo(f"held out, pooled: {metric} {'-' if found.value is None else f'{found.value:.3f}'} {found.note}".rstrip())
     typer.echo(f"artefact {name} in {output}")
+    if trained.guarantee is not None and not trained.guarantee.kept:
+        typer.echo("note: nothing could be promised, see above; the threshold is the strictest", err=True)
     if tracking:
         _track(trained, output, tracking_uri)
 

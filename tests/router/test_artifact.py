@@ -63,6 +63,15 @@ def test_round_trip_predicts_identically(artifact: RouterArtifact, parts: dict[s
     )
 
 
+def test_thresholds_of_families_come_back(artifact: RouterArtifact, parts: dict[str, bytes]) -> None:
+    own = dataclasses.replace(artifact, family_thresholds={"Japonic": 0.05, "Other": 0.0})
+    assert load_artifact(dump_artifact(own)).family_thresholds == {"Japonic": 0.05, "Other": 0.0}
+    assert load_artifact(parts).family_thresholds == {}
+    for wrong in ({"Japanese": 0.1}, {"Japonic": -1.0}, {"Japonic": "low"}, ["Japonic"]):
+        with pytest.raises(ArtifactError):
+            load_artifact(forged(dump_artifact(own), lambda manifest, wrong=wrong: manifest.update(family_thresholds=wrong)))
+
+
 def test_equal_artefacts_give_equal_bytes(artifact: RouterArtifact, parts: dict[str, bytes]) -> None:
     assert dump_artifact(load_artifact(parts)) == parts
     assert artifact_id(parts) == artifact_id(dump_artifact(artifact))

@@ -1,5 +1,6 @@
 """The one path that decides a model."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -9,7 +10,9 @@ from router.catalog import ModelCatalog
 from router.errors import CatalogError, EncoderError, InvalidInput
 from router.features import FEATURE_NAMES
 from router.health import HealthScore
+from router.language_effects import LanguageEffects
 from router.route import Router, model_input
+from router.selection import RoutingPolicy
 from router.text import classify_text
 from router.types import Conversation
 
@@ -205,6 +208,43 @@ def test_training_and_serving_read_the_same_row(router: Router) -> None:
     for row, conversation, text in zip(together, conversations, classified, strict=True):
         assert np.array_equal(model_input(router.encoder, [conversation], [text])[0], row)
     assert model_input(router.encoder, [], []).shape == (0, together.shape[1])
-    predicted = router.predict(conversations, classified)
+    predicted = router.predict(conversations, classified, ["und"] * 4)
     for row, conversation in zip(predicted, conversations, strict=True):
         assert list(router.route(conversation).requirements.values.values()) == pytest.approx(row.tolist(), abs=1e-12)
+
+
+JAPANESE, GERMAN = Conversation.from_text("関数を書いて", language="ja"), Conversation.from_text("Schreib eine Funktion", language="de")
+
+
+def test_a_family_may_have_a_threshold_of_its_own(make_router) -> None:
+    router = make_router([0.35] * 4, shortfall_threshold=0.0, family_thresholds={"Japonic": 4.0})
+    assert (router.route(GERMAN).model, router.route(JAPANESE).model) == ("middle", "small")
+    assert router.route(JAPANESE).flip_margin.shortfall_threshold_down.value < 4.0
+
+
+def test_raising_a_familys_threshold_never_selects_a_dearer_model_there_and_changes_no_other(make_router) -> None:
+    taus = np.linspace(0, 2, 41)
+    price = {name: rank for rank, name in enumerate(("small", "middle", "large"))}
+    routed = [make_router([0.6] * 4, shortfall_threshold=0.1, family_thresholds={"Japonic": tau}) for tau in taus]
+    chosen = [price[router.route(JAPANESE).model] for router in routed]
+    assert chosen == sorted(chosen, reverse=True)
+    assert len(set(chosen)) > 1
+    assert len({router.route(GERMAN).model for router in routed}) == 1
+
+
+def test_thresholds_come_with_the_artefact_unless_a_policy_is_given(artifact, catalog: ModelCatalog, router: Router) -> None:
+    own = dataclasses.replace(artifact, default_threshold=0.3, family_thresholds={"Semitic": 0.05})
+    assert dict(Router(own, router.encoder, catalog).policy.family_thresholds) == {"Semitic": 0.05}
+    assert Router(own, router.encoder, catalog, RoutingPolicy(shortfall_threshold=0.2)).policy.threshold_for("Semitic") == 0.2
+
+
+def test_what_a_language_adds_is_said_and_counted(router: Router) -> None:
+    effects = LanguageEffects({"is": 2.0})
+    moved = Router(dataclasses.replace(router.artifact, language_effects=effects), router.encoder, router.catalog)
+    icelandic, english = (dataclasses.replace(HELLO, language=tag) for tag in ("is", "en"))
+    assert moved.route(english).requirements == router.route(english).requirements
+    assert moved.route(english).language_effect == 0.0
+    before, after = router.route(icelandic), moved.route(icelandic)
+    assert after.language_effect == 2.0
+    assert all(after.requirements.values[k] >= before.requirements.values[k] for k in after.requirements.values)
+    assert after.requirements != before.requirements

@@ -150,6 +150,8 @@ def test_health_is_ignored_only_when_nothing_else_is_open() -> None:
         ("shortfall_threshold", -0.1),
         ("shortfall_threshold", float("nan")),
         ("shortfall_threshold", float("inf")),
+        ("family_thresholds", {"Japonic": -0.1}),
+        ("family_thresholds", {"Japonic": float("nan")}),
         ("health_floor", 1.5),
         ("health_floor", float("nan")),
         ("expected_output_tokens", 0),
@@ -161,3 +163,8 @@ def test_health_is_ignored_only_when_nothing_else_is_open() -> None:
 def test_a_policy_out_of_range_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=r"was expected$"):
         RoutingPolicy(**{field: value})
+
+
+def test_a_threshold_of_an_unknown_family_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="unknown family 'Japanese': there are English, Germanic"):
+        RoutingPolicy(family_thresholds={"Japanese": 0.1})

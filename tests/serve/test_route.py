@@ -13,7 +13,7 @@ IMAGE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
 FIELDS = {
     "model", "decision", "reason", "requirements", "confidence", "candidates", "flip_margin", "fallback_reason", "classified", "language",
-    "family", "boundary", "router", "latency_ms",
+    "family", "language_effect", "boundary", "router", "latency_ms",
 }  # fmt: skip
 
 
@@ -149,6 +149,13 @@ def test_current_model_that_is_not_in_the_catalog_does_not_stop_the_conversation
 def test_threshold_is_the_callers(client: TestClient) -> None:
     assert ask(client, HARD, shortfall_threshold=0)["model"] == "large"
     assert ask(client, HARD, shortfall_threshold=100)["model"] == "small"
+
+
+def test_the_callers_threshold_holds_for_every_family(serving, toy_router: Router) -> None:
+    client = serving(with_policy(toy_router, replace(toy_router.policy, shortfall_threshold=100.0, family_thresholds={"English": 0.0})))
+    assert ask(client, HARD)["model"] == "large"
+    assert ask(client, HARD, shortfall_threshold=100)["model"] == "small"
+    assert ask(client, HARD, deny=["middle"])["model"] == "large"
 
 
 def test_caller_can_narrow_the_pool_but_not_widen_it(serving, toy_router: Router) -> None:

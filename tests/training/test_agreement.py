@@ -55,6 +55,13 @@ def test_a_translation_without_its_passage_is_set_aside() -> None:
     assert (row["n"], row["faulty"], row["agreement@median"]) == (N - 5, 5, 1.0)
 
 
+def test_a_translation_without_its_numbers_is_set_aside_where_digits_are_told() -> None:
+    digits = np.full(2 * N, 40)
+    digits[N : N + 5] = 2
+    row = agreement({"ro": ENGLISH}, digits=digits).languages.iloc[0]
+    assert (row["n"], row["faulty"]) == (N - 5, 5)
+
+
 def test_few_pairs_give_no_figure() -> None:
     short = np.full(N, 1.0)
     short[:20] = 100.0

@@ -8,15 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from router.artifact import RouterArtifact
-from router.catalog import Bands, ModelCatalog, ModelProfile, Prices
-from router.confidence import ResidualSample
-from router.encoder import EncoderSpec
+from router.catalog import ModelCatalog, ModelProfile, Prices
 from router.errors import InvalidInput
-from router.features import FEATURE_NAMES
-from router.requirements import Calibration, LinearHead, RequirementsPredictor
 from router.route import Router
-from router.selection import RoutingPolicy
 from router.types import Conversation
 from training import metrics
 from training.baselines import BASELINES
@@ -25,31 +19,9 @@ from training.pairs import pair_catalog, pair_rows, with_expected_costs
 from training.predictions import Predictions, predict_pair
 
 sys.path.insert(0, str(Path(__file__).parent))
-from evaluation_rows import CAPABILITIES, make_rows, predictions_of
+from evaluation_rows import CAPABILITIES, make_rows, predictions_of, toy_router
 
 QUICK = EvaluationOptions(n_bootstrap=100)
-
-
-class ToyEncoder:
-    spec = EncoderSpec("fast", "toy", "1", "", 64, 1)
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        return np.array([[1.0 if "hard" in text else -1.0] for text in texts], dtype=np.float32)
-
-
-def _router(weak: str = "small", strong: str = "large", threshold: float = 0.3) -> Router:
-    weights = np.zeros(1 + len(FEATURE_NAMES))
-    weights[0] = 3.0
-    heads = tuple(LinearHead(weights, 0.0) for _ in CAPABILITIES)
-    calibration = Calibration(np.array([-3.0, 3.0]), np.array([0.1, 0.9]))
-    artifact = RouterArtifact(
-        ToyEncoder.spec,
-        RequirementsPredictor(CAPABILITIES, heads, (calibration,) * 2),
-        Bands(np.full(2, 0.1), np.full(2, 0.9)),
-        ResidualSample(np.array([0.5]), np.zeros((2, 4, 2))),
-    )
-    pool, _ = pair_catalog(None, weak, strong, CAPABILITIES)
-    return Router(artifact, ToyEncoder(), pool, RoutingPolicy(shortfall_threshold=threshold))
 
 
 def test_a_router_that_knows_the_gain_is_the_oracle() -> None:
@@ -127,7 +99,7 @@ def test_operating_points_save_more_as_tau_rises() -> None:
     assert "the router's own" in own["why"]
 
 
-def test_baselines_call_the_strong_model_as_often_as_the_router() -> None:
+def test_baselines_call_the_strong_model_as_often_as_thetoy_router() -> None:
     rows = make_rows()
     result = evaluate_predictions(rows, predictions_of(np.random.default_rng(3).random(len(rows))), options=QUICK)
     share = result.get("strong_share").value
@@ -136,7 +108,7 @@ def test_baselines_call_the_strong_model_as_often_as_the_router() -> None:
 
 
 def test_predictions_come_from_the_routers_own_decisions() -> None:
-    router = _router()
+    router = toy_router()
     conversations = [Conversation.from_text(text) for text in ("an easy one", "a hard one")]
     found = predict_pair(router.route, conversations, "small", "large", 0.3)
     for i, conversation in enumerate(conversations):
@@ -150,7 +122,7 @@ def test_predictions_come_from_the_routers_own_decisions() -> None:
 
 def test_a_route_a_fold() -> None:
     conversations = [Conversation.from_text("a hard one")] * 2
-    routers = [_router().route, _router(threshold=0.1).route]
+    routers = [toy_router().route, toy_router(threshold=0.1).route]
     found = predict_pair(routers, conversations, "small", "large", 0.3, fold=np.array([0, 1]))
     assert found.need[0] == found.need[1]
     with pytest.raises(InvalidInput, match="fold numbers"):
@@ -158,7 +130,7 @@ def test_a_route_a_fold() -> None:
 
 
 def test_a_closed_model_is_never_chosen() -> None:
-    router = _router()
+    router = toy_router()
     closed = replace(router.policy, deny=frozenset({"small"}))
     router = Router(router.artifact, router.encoder, router.catalog, closed)
     found = predict_pair(router.route, [Conversation.from_text("easy")], "small", "large", 0.3)
@@ -167,7 +139,7 @@ def test_a_closed_model_is_never_chosen() -> None:
 
 def test_an_unknown_model_is_named() -> None:
     with pytest.raises(InvalidInput, match=r"does not know 'tiny': its pool is small, large"):
-        predict_pair(_router().route, [Conversation.from_text("easy")], "tiny", "large", 0.3)
+        predict_pair(toy_router().route, [Conversation.from_text("easy")], "tiny", "large", 0.3)
 
 
 def _tables() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -201,7 +173,7 @@ def test_from_tables_to_a_perfect_score() -> None:
     pool, priced = pair_catalog(None, "small", "large", CAPABILITIES, weak_prices=Prices(1, 1), strong_prices=Prices(4, 4))
     conversations = [Conversation.from_openai(turns) for turns in rows["turns"]]
     rows = with_expected_costs(rows, conversations, pool, priced, 100)
-    result = evaluate(_router().route, rows, "small", "large", 0.3, options=QUICK)
+    result = evaluate(toy_router().route, rows, "small", "large", 0.3, options=QUICK)
     share = float((rows["weak"] == 0).mean())
     assert result.get("auc").value == 1
     assert result.get("apgr").value == pytest.approx(1 - share / 2)

@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["interlock", "evaluate", *map(str, arguments)])
+    monkeypatch.setattr(sys, "argv", ["interlock", "evaluate", *map(str, arguments), "--no-tracking"])
     with pytest.raises(SystemExit) as ended:
         main()
     return int(ended.value.code or 0)
@@ -80,6 +80,46 @@ def test_a_report_from_files(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert str(out / "report.html") in said.out
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")  # inside MLflow
+def test_the_report_is_logged(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--data", folder / "data", "--router", folder / "router", *PAIR, "--bootstrap", 10, "--output", "report"]
+    monkeypatch.setattr(sys, "argv", ["interlock", "evaluate", *map(str, arguments), "--tracking-uri", store])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    run_id = capsys.readouterr().out.rsplit("MLflow run ", 1)[1].strip()
+    client = MlflowClient(store)
+    run = client.get_run(run_id)
+    assert run.data.metrics["pooled/all/apgr"] == pytest.approx(0.75)
+    assert run.data.params["seed"] == "0"
+    assert run.data.params["command"].startswith("interlock evaluate --data")
+    assert "report/report.html" in {item.path for item in client.list_artifacts(run_id, "report")}
+    text = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "<dt>python</dt>" in text
+
+
+def test_two_artefacts_are_compared_on_data(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    sides = (folder / "router", folder / "router")
+    inputs = (*sides, "--data", folder / "data", *PAIR, "--bootstrap", 20, "--output", tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["interlock", "compare", *map(str, inputs)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert "decisions that differ: 0 of 80" in capsys.readouterr().out
+    assert (tmp_path / "out" / "comparison.html").is_file()
+    for extra, message in (((), "say with --data what to evaluate it on"), (("--data", "nowhere"), "nowhere")):
+        monkeypatch.setattr(sys, "argv", ["interlock", "compare", *map(str, (*sides, *extra, "--output", tmp_path / "none"))])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -98,6 +138,7 @@ def test_a_report_from_files(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
         (("--prompts", "p.jsonl"), "go together"),
         ((*PAIR, "--encoder", "full"), "say what --cv trains with"),
         ((*PAIR, "--encoder-prefix", "query: "), "say what --cv trains with"),
+        ((*PAIR, "--baselines", "all"), "add --cv"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -135,3 +176,19 @@ def test_someone_elses_folder_is_left_alone(folder: Path, monkeypatch: pytest.Mo
     (tmp_path / "thesis.txt").write_text("x")
     assert _run(monkeypatch, "--data", folder / "data", *PAIR, "--output", tmp_path) == 2
     assert "holds other files" in capsys.readouterr().err
+
+
+def test_a_gate_decides_the_exit_code_after_the_report(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    out, gate = folder / "gated", folder / "gate.toml"
+    inputs = ("--data", folder / "data", "--router", folder / "router", *PAIR, "--bootstrap", 20, "--threshold", 1.75, "--output", out)
+    gate.write_text("[overall]\napgr_min = 0.5\n", encoding="utf-8")
+    assert _run(monkeypatch, *inputs, "--gate", gate) == 0
+    assert "gate: 1 of 1 conditions met" in capsys.readouterr().out
+    gate.write_text("[overall]\napgr_min = 1.9\n", encoding="utf-8")
+    assert _run(monkeypatch, *inputs, "--gate", gate) == 3
+    said = capsys.readouterr()
+    assert "fail: all: APGR at least 1.9" in said.err
+    assert "Gate: not passed" in (out / "report.html").read_text(encoding="utf-8")
+    assert json.loads((out / "results.json").read_text(encoding="utf-8"))["gate"][0]["verdict"] == "fail"
+    gate.write_text("[overall]\napgr_mix = 1\n", encoding="utf-8")
+    assert _run(monkeypatch, *inputs, "--gate", gate) == 2

@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,11 +13,18 @@ from typer.testing import CliRunner
 
 from router.encoder import EncoderSpec
 from router.errors import InvalidInput
+from router.features import FEATURE_NAMES
 from router.files.artifacts import load_router, read_artifact
 from router.types import Conversation
-from training.assemble import assemble, inputs_of, load_tables
+from training.assemble import assemble, load_tables
 from training.card import model_card
+from training.inputs import inputs_of
+from training.learned_baselines import answer_table, held_out_policies
+from training.pool.recipe import read_pool_recipe
+from training.promise import GuaranteeOptions
 from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, recipe_of
+from training.report.page import render_page
+from training.seen import seen_bytes, was_seen
 from training.targets import TargetMapping
 from training.train import cross_validate, threshold_for_quality, train_router
 
@@ -97,11 +105,58 @@ def test_a_router_learns_the_kind_of_work_and_holds_it_in_every_language(trainin
     assert "held-out" in card
 
 
+def test_a_guarantee_rests_on_groups_that_were_not_fitted_on(training, plan, encoder):
+    said = []
+    promised = replace(plan, guarantee=GuaranteeOptions(epsilon=0.2, delta=0.1, share=0.4))
+    trained = train_router(training, encoder, promised, say=said.append)
+    found = trained.guarantee
+    assert found.kept
+    assert trained.artifact.default_threshold == found.default_threshold > 0
+    assert trained.artifact.card["guarantee"]["statement"] == found.statement in said
+    fitted = set(trained.fitted["group"])
+    assert found.overall.groups + len(fitted) == training.rows["group"].nunique()
+    assert 1 - was_seen(training.rows, np.frombuffer(seen_bytes(trained.fitted), dtype="<u4")).mean() == pytest.approx(0.4, abs=0.05)
+    assert "## Guarantee" in model_card(trained.artifact)
+    assert trained.held_out.about["threshold"] == found.default_threshold
+
+
+def test_a_guarantee_that_cannot_be_given_is_told_and_the_strictest_threshold_taken(training, plan, encoder):
+    trained = train_router(training, encoder, replace(plan, guarantee=GuaranteeOptions(epsilon=0.001)), say=lambda _: None)
+    assert not trained.guarantee.kept
+    assert trained.artifact.default_threshold == 0.0
+    assert "Nothing can be promised: there are 96 groups" in trained.artifact.card["guarantee"]["statement"]
+
+
+def test_families_with_a_promise_are_measured_at_their_own_threshold(training, plan, encoder):
+    options = GuaranteeOptions(epsilon=0.3, delta=0.2, per_family=True, share=0.4)
+    trained = train_router(training, encoder, replace(plan, guarantee=options), say=lambda _: None)
+    thresholds = trained.artifact.family_thresholds
+    assert set(thresholds) >= {"Sinitic", "Semitic"}
+    assert trained.held_out.about["family_thresholds"] == thresholds
+
+
 def test_cross_validation_routes_every_prompt_with_a_router_that_has_not_seen_its_group(training, plan, encoder):
     result = cross_validate(training, encoder, plan, folds=3, say=lambda _: None)
     assert result.get("apgr").n == len(training.rows)
     assert result.get("apgr").value > 0.58
     assert result.get("apgr", "oracle").value > result.get("apgr").value
+
+
+def test_learned_baselines_stand_beside_the_router_on_its_folds_and_inputs(training, folder, plan, encoder):
+    scores = answer_table(training.rows, load_tables([folder])[1], plan.models)
+    seen = []
+
+    def learn(inputs, fold):
+        seen.append((inputs.shape, sorted(set(fold))))
+        return held_out_policies(["logistic"], inputs, scores, training.groups, fold, say=lambda _: None)[0]
+
+    about = {"weak": "small", "strong": "large"}
+    result = cross_validate(training, encoder, plan, folds=2, learn=learn, about=about, say=lambda _: None)
+    assert seen == [((len(training.rows), 64 + len(FEATURE_NAMES)), [0, 1])]
+    assert result.get("apgr", "logistic").value > 0.58
+    assert result.get("strong_share", "logistic").value == pytest.approx(result.get("strong_share").value)
+    assert "logistic regression" in render_page(result)
+    assert "matrix factorisation" not in render_page(result)
 
 
 def test_training_and_serving_see_the_same_inputs(training, plan, encoder):
@@ -207,6 +262,9 @@ def test_the_command_trains_tracks_and_serves(folder, tmp_path):
         ({"pair": [{"weak": "a", "strong": "b"}], "targets": {"margin": 2}}, "margin 2"),
         ({"pair": [{"weak": "a", "strong": "b"}], "heads": {"depth": 3}}, "'depth'"),
         ({"pair": [{"weak": "a", "strong": "b"}], "encoder_prefix": 3}, "encoder_prefix is 3"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "guarantee": {"epsilon": 2}}, "epsilon of the guarantee is 2"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "guarantee": {"delta": 0.1}}, "epsilon"),
+        ({"pair": [{"weak": "a", "strong": "b"}], "guarantee": {"epsilon": 0.1, "gamma": 1}}, "'gamma'"),
     ],
 )
 def test_a_recipe_that_cannot_be_meant_is_refused(raw, message):
@@ -223,7 +281,11 @@ def test_another_encoder_does_not_inherit_the_prefix():
 
 
 def test_recipes_of_the_repository_can_be_read():
-    for path in [REPOSITORY / "data/sample/recipe.toml", *REPOSITORY.glob("*/recipes/*.toml")]:
+    found = [REPOSITORY / "data/sample/recipe.toml", *REPOSITORY.glob("*/recipes/*.toml")]
+    for path in found:
+        if path.name.startswith("pool-"):
+            assert len(read_pool_recipe(path).models) > 2
+            continue
         recipe = read_recipe(path)
         assert recipe.pairs
         assert isinstance(recipe.targets, TargetMapping)

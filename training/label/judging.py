@@ -63,8 +63,12 @@ def questions(config: LabelConfig, judge: ModelSpec, prompts: Sequence[LabelProm
                 continue
             one, two = answer_of(records[0]), answer_of(records[1])
             for names, pair in (((strong.name, other.name), (one, two)), ((other.name, strong.name), (two, one))):
-                about = digest([prompt.hash, dict(prompt.grader), prompt.reference, *(answer_digest(answer) for answer in pair)])
-                yield Question(prompt, *names, *pair, key=(prompt.prompt_id, about, *names, identity))
+                yield Question(prompt, *names, *pair, key=(prompt.prompt_id, pair_digest(prompt, *pair), *names, identity))
+
+
+def pair_digest(prompt: LabelPrompt, first: Answer, second: Answer) -> str:
+    """Identify what a verdict is about: the prompt, its rubric and reference, and both answers in their order."""
+    return digest([prompt.hash, dict(prompt.grader), prompt.reference, answer_digest(first), answer_digest(second)])
 
 
 def answer_digest(answer: Answer) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Mapping
@@ -12,18 +13,25 @@ import numpy as np
 import pandas as pd
 
 from router.files.atomic import require_replaceable, write_folder_atomically
-from training.evaluate import METRICS, SLICES, EvaluationResult
+from training.evaluate import METRICS, EvaluationResult
 from training.report.page import render_page
+from training.slices import SLICES
 
 RESULTS: Final = "results.json"
+DECISIONS: Final = "decisions.parquet"
 RESULTS_FORMAT: Final = 1
+TABLES: Final = (
+    "operating_points", "curve", "reliability", "calibration", "against_english", "parity", "gate", "worst", "data", "families",
+)  # fmt: skip
+"""Tables of a result that are written as they are, each as CSV and into results.json."""
 
 
 def evaluation_files(result: EvaluationResult) -> dict[str, bytes]:
     """Name and content of every file; equal results give equal bytes."""
     tables = {("pooled" if kind == "pooled" else f"by_{kind}"): wide_table(result, kind) for kind in SLICES}
-    tables |= {"operating_points": result.operating_points, "curve": result.curve, "reliability": result.reliability, "data": result.data}
+    tables |= {name: getattr(result, name) for name in TABLES}
     files = {f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()}
+    files[DECISIONS] = _parquet(result.decisions)
     files[RESULTS] = (json.dumps(results_mapping(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     files["report.html"] = render_page(result).encode()
     return files
@@ -59,25 +67,29 @@ def results_mapping(result: EvaluationResult) -> dict[str, Any]:
     """The result as JSON data; a missing number is null and has its reason beside it."""
     return {
         "format": RESULTS_FORMAT,
-        "about": _plain(result.about),
-        "estimates": _records(result.estimates),
-        "operating_points": _records(result.operating_points),
-        "curve": _records(result.curve),
-        "reliability": _records(result.reliability),
-        "data": _records(result.data),
+        "about": plain(result.about),
+        "estimates": records(result.estimates),
+        **{name: records(getattr(result, name)) for name in TABLES},
     }
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    return [_plain(row) for row in table.to_dict("records")]
+def _parquet(table: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.to_parquet(buffer, index=False)
+    return buffer.getvalue()
 
 
-def _plain(value: Any) -> Any:
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as JSON data."""
+    return [plain(row) for row in table.to_dict("records")]
+
+
+def plain(value: Any) -> Any:
     """Numpy scalars as Python ones, NaN and infinity as None."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,1 @@
+"""Label audit: how far the labels of a folder can be trusted, as a card, tables and verdicts on limits."""
