@@ -103,7 +103,12 @@ def _own_form(text: str, cut: dict[str, int]) -> str:
     plain = plain_form(bounded)
     request = without_attachments(plain)
     own = unframed(request)
-    for reason, before, after in (("long_turn", text, bounded), ("form", bounded, plain), ("attachment", plain, request), ("frame", request, own)):
+    for reason, before, after in (
+        ("long_turn", text, bounded),
+        ("form", bounded, plain),
+        ("attachment", plain, request),
+        ("frame", request, own),
+    ):
         _add(cut, reason, len(before) - len(after))
     return own
 

@@ -170,7 +170,9 @@ CLIENTS: Final = (
     ),
     Transformation("envelope_every_turn", "client envelope", on_every_turn(cli_agent), "the client's words, not the user's"),
     *(
-        Transformation(f"system_{n // 1000}k", "long system prompt", partial(_system, n), "the operator's words, alike in every conversation")
+        Transformation(
+            f"system_{n // 1000}k", "long system prompt", partial(_system, n), "the operator's words, alike in every conversation"
+        )
         for n in (2_000, 10_000, 50_000)
     ),
     Transformation(

@@ -36,14 +36,14 @@ class SearchOptions:
     length
         Tokens of a gadget.
     candidates, iterations
-        Tokens tried a round, and rounds: 32 and 100 in the paper.
+        Tokens tried a round, and rounds; 32 and 100 in the paper.
     patience
         Rounds without gain after which the search ends.
     """
 
     length: int = 10
-    candidates: int = 32
-    iterations: int = 100
+    candidates: int = 16
+    iterations: int = 60
     patience: int = 25
 
     def __post_init__(self) -> None:
@@ -72,8 +72,8 @@ def search_gadget(
     position: Position,
     options: SearchOptions,
     rng: random.Random,
-) -> tuple[tuple[str, ...], float]:
-    """The best gadget found for these queries and its mean need, over them; one query makes it a gadget of that query alone."""
+) -> tuple[tuple[str, ...], int]:
+    """The best gadget found for these conversations, and the queries it took; for one conversation it is a gadget of that one alone."""
     sign = 1.0 if direction == "up" else -1.0
 
     def value(gadgets: Sequence[tuple[str, ...]]) -> Array:
@@ -82,15 +82,16 @@ def search_gadget(
 
     best: tuple[str, ...] = (rng.choice(vocabulary),) * options.length
     best_value = float(value([best])[0])
-    since = 0
+    since, asked = 0, len(queries)
     for _ in range(options.iterations):
         at = rng.randrange(options.length)
         tried = [(*best[:at], token, *best[at + 1 :]) for token in rng.sample(vocabulary, min(options.candidates, len(vocabulary)))]
         values = value(tried)
+        asked += len(tried) * len(queries)
         top = int(values.argmax())
         since += 1
         if values[top] > best_value + 1e-12:
             best, best_value, since = tried[top], float(values[top]), 0
         if since >= options.patience:
             break
-    return best, sign * best_value
+    return best, asked

@@ -46,7 +46,10 @@ _MAIL: Final = (
     "Best regards",
     "Dana",
 )
-_EARLIER: Final = ("On Mon, 13 Oct 2025 at 17:40, Ravi Menon <ravi@example.org> wrote:", "I can take the export. Who has the list of customers?")
+_EARLIER: Final = (
+    "On Mon, 13 Oct 2025 at 17:40, Ravi Menon <ravi@example.org> wrote:",
+    "I can take the export. Who has the list of customers?",
+)
 
 
 def _application(rng: random.Random, at: int) -> str:
@@ -111,8 +114,12 @@ def original_message(text: str, language: str, rng: random.Random) -> str:
 PASTED: Final = (
     Transformation("log_before", "pasted 50 kB log", on_last_turn(partial(_log_before, False)), "the same request beside an attachment"),
     Transformation("log_after", "pasted 50 kB log", on_last_turn(partial(_log_after, False)), "the same request beside an attachment"),
-    Transformation("log_fenced_before", "pasted 50 kB log", on_last_turn(partial(_log_before, True)), "the same request beside an attachment"),
-    Transformation("log_fenced_after", "pasted 50 kB log", on_last_turn(partial(_log_after, True)), "the same request beside an attachment"),
+    Transformation(
+        "log_fenced_before", "pasted 50 kB log", on_last_turn(partial(_log_before, True)), "the same request beside an attachment"
+    ),
+    Transformation(
+        "log_fenced_after", "pasted 50 kB log", on_last_turn(partial(_log_after, True)), "the same request beside an attachment"
+    ),
     Transformation("quoted_history", "mail history", on_last_turn(quoted_history), "other people's earlier words"),
     Transformation("original_message", "mail history", on_last_turn(original_message), "other people's earlier words"),
 )

@@ -6,7 +6,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from router.types import ContentPart, Conversation, Message
 
@@ -83,4 +83,6 @@ def outside_code(text: str, change: Change) -> str:
 
 
 def _by_line(text: str, change: Change) -> str:
-    return "\n".join(line if len(_MARKS.findall(line)) > 1 or line.startswith(("    ", "\t")) else change(line) for line in text.split("\n"))
+    return "\n".join(
+        line if len(_MARKS.findall(line)) > 1 or line.startswith(("    ", "\t")) else change(line) for line in text.split("\n")
+    )
