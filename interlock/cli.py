@@ -28,6 +28,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "train": "train",
         "evaluate": "evaluate",
         "compare": "compare",
+        "robustness": "robustness",
         "guarantee": "guarantee",
         "evaluate-pool": "evaluate_pool",
         "profile": "profile",

@@ -13,23 +13,17 @@ from typing import Final
 
 import numpy as np
 
+from router.envelope import strip_envelope
 from router.errors import InvalidInput
 from router.languages import token_costs, without_surrogates
+from router.plain import plain_form, unframed, without_attachments
 from router.types import Conversation
 
-# Blocks that editors and agents wrap around a user's words. Their content is the client's, not the user's.
-ENVELOPE_TAGS: Final[tuple[str, ...]] = (
-    "system-reminder", "environment_details", "environment_context", "editor_context", "ide_opened_file", "ide_selection", "user_info",
-    "project_layout", "open_files", "attached_files", "additional_data", "workspace_info", "context", "reminderInstructions",
-    "system_instructions",
-)  # fmt: skip
-# Tags that mark the user's own words inside an envelope: what is around them is the client's.
-REQUEST_TAGS: Final[tuple[str, ...]] = ("user_query", "userRequest", "user_request", "user_message")
-# Tags that people write themselves as well: taken off where they enclose all that is left, never a reason to drop words around them.
-_WRAPPER_TAGS: Final[tuple[str, ...]] = ("task", "prompt")
 _LARGEST_BUDGET: Final = 100_000
 _ANSWER_CHARS: Final = 4_000
 _WORDS_CHARS: Final = 12_000
+_TURN_CHARS: Final = 16_000
+_LINE_CHARS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +69,12 @@ def classify_text(conversation: Conversation, budget: TextBudget | None = None) 
     cut: dict[str, int] = {}
     _count_unread(conversation, cut)
     users = _user_words(conversation.user_texts, cut)
-    pieces: list[str] = []
     recent = users[1:][-budget.recent_turns :] if budget.recent_turns else []
+    pieces: list[str] = []
     if users:
         _add(cut, "earlier_user_turns", sum(len(text) for text in users[1 : len(users) - len(recent)]))
-        pieces.append(_shorten(users[0], budget.request_tokens, "request", kept, cut))
+        first, *recent = (_own_form(text, cut) for text in (users[0], *recent))
+        pieces.append(_shorten(first, budget.request_tokens, "request", kept, cut))
         each = budget.recent_tokens // max(1, len(recent))
         pieces.extend(_shorten(text, each, "recent_user_turns", kept, cut) for text in recent)
     answers = [text for message in conversation.messages if message.role == "assistant" and (text := message.text).strip()]
@@ -90,7 +85,7 @@ def classify_text(conversation: Conversation, budget: TextBudget | None = None) 
         answers.pop()
     _add(cut, "assistant_unread", sum(map(len, answers)))
     text = "\n".join(piece for piece in pieces if piece)
-    return ClassifiedText(text, _prose(text), _words([*users[:1], *recent]), kept, cut)
+    return ClassifiedText(text, _prose(text), _words([first, *recent] if users else []), kept, cut)
 
 
 def _words(turns: Sequence[str]) -> str:
@@ -100,6 +95,30 @@ def _words(turns: Sequence[str]) -> str:
         return text
     tail = _WORDS_CHARS // 3
     return f"{text[: _WORDS_CHARS - tail]}\n{text[-tail:]}"
+
+
+def _own_form(text: str, cut: dict[str, int]) -> str:
+    """A turn in plain form, without frame and attachments; of a very long one the head and the tail."""
+    bounded = _head_and_tail_lines(text) if len(text) > _TURN_CHARS else text
+    plain = plain_form(bounded)
+    request = without_attachments(plain)
+    own = unframed(request)
+    for reason, before, after in (
+        ("long_turn", text, bounded),
+        ("form", bounded, plain),
+        ("attachment", plain, request),
+        ("frame", request, own),
+    ):
+        _add(cut, reason, len(before) - len(after))
+    return own
+
+
+def _head_and_tail_lines(text: str) -> str:
+    """Two thirds and one third of what is read of a long turn, cut at the end of a line where one is near."""
+    head, tail = _whole_characters(text, 2 * _TURN_CHARS // 3 - 1, _TURN_CHARS // 3)
+    line_end = text.rfind("\n", head - _LINE_CHARS, head)
+    line_start = text.find("\n", len(text) - tail, len(text) - tail + _LINE_CHARS) + 1
+    return f"{text[: line_end if line_end >= 0 else head]}\n{text[line_start or len(text) - tail :]}"
 
 
 def _count_unread(conversation: Conversation, cut: dict[str, int]) -> None:
@@ -121,43 +140,6 @@ def _user_words(texts: Sequence[str], cut: dict[str, int]) -> list[str]:
     _add(cut, "client_envelope", sum(len(text.strip()) - len(words) for text, words in zip(texts, own, strict=True)))
     _add(cut, "white_space", sum(len(text) - len(text.strip()) for text in texts))
     return [words for words in own if words]
-
-
-def strip_envelope(text: str) -> str:
-    """The user's own words of a turn: known client blocks are taken out, request tags are unwrapped."""
-    text = text.strip()
-    if "<" not in text:
-        return text
-    for tag in REQUEST_TAGS:
-        inner = _between(text, f"<{tag}>", f"</{tag}>")
-        if inner is not None and inner.strip():
-            return inner.strip()
-    for tag in ENVELOPE_TAGS:
-        text = _without(text, f"<{tag}>", f"</{tag}>")
-    text = text.strip()
-    for tag in _WRAPPER_TAGS:
-        opening, closing = f"<{tag}>", f"</{tag}>"
-        if text.startswith(opening) and text.endswith(closing):
-            text = text[len(opening) : -len(closing)].strip()
-    return text
-
-
-def _between(text: str, opening: str, closing: str) -> str | None:
-    start = text.find(opening)
-    if start < 0:
-        return None
-    end = text.find(closing, start)
-    return text[start + len(opening) : end] if end >= 0 else None
-
-
-def _without(text: str, opening: str, closing: str) -> str:
-    pieces = []
-    position = 0
-    while (start := text.find(opening, position)) >= 0 and (end := text.find(closing, start)) >= 0:
-        pieces.append(text[position:start])
-        position = end + len(closing)
-    pieces.append(text[position:])
-    return "".join(pieces)
 
 
 def _prose(text: str) -> str:
