@@ -26,7 +26,8 @@ _NO_MARK_AFTER: Final = frozenset("_*)]`")
 _NO_MARK_BEFORE: Final = frozenset("_*([`")
 _WHOLE_FENCE: Final = re.compile(r"```(?:text|txt|markdown|md|plaintext)?\n(.*)\n```", re.DOTALL)
 _OPEN_LABEL: Final = re.compile(r"(?:#+ *)?(\w[\w ]{0,23})[:：]")
-_HEADING_LABEL: Final = re.compile(r"^#+ *\w[\w ]{0,23}[:：][ \t]*$", re.MULTILINE)
+_LABEL_LINE: Final = re.compile(r"^(?:#+ *)?\w[\w ]{0,23}[:：][ \t]*$", re.MULTILINE)
+_PREAMBLE_CHARS: Final = 240
 _FIRST_LABEL: Final = re.compile(r"(?:#+ *\w[\w ]{0,23}:\s*\n|\w{1,16}[:：]\s+)")
 _LOG_LINE: Final = re.compile(
     r"\W{0,3}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d"
@@ -110,15 +111,18 @@ def _unshouted(text: str) -> str:
 
 
 def unframed(text: str) -> str:
-    """The request inside the frame of an evaluation, known by the open label at its end; of answered examples only what follows them."""
+    """The request inside the frame of an evaluation, known by the open label at its end.
+
+    Of answered examples only what follows them is the request, of a preamble with a label of its own below it ("Instruction:") as well.
+    """
     body, newline, last = text.rstrip().rpartition("\n")
     label = _OPEN_LABEL.fullmatch(last.strip()) if newline else None
     if label is None or not body.strip():
         return text
     answered = re.compile(rf"^(?:#+ *)?{re.escape(label[1])}[:：][ \t]*\S[^\n]*$", re.MULTILINE)
     ends = [found.end() for found in answered.finditer(body)]
-    if not ends and last.startswith("#"):
-        ends = [found.end() for found in _HEADING_LABEL.finditer(body)]
+    if not ends and len(lines := list(_LABEL_LINE.finditer(body))) == 1 and lines[0].start() <= _PREAMBLE_CHARS:
+        ends = [lines[0].end()]
     request = body[next((end for end in reversed(ends) if body[end:].strip()), 0) :]
     request = request.strip()
     first = _FIRST_LABEL.match(request)
@@ -126,7 +130,7 @@ def unframed(text: str) -> str:
 
 
 def weighty_lines(text: str) -> str:
-    """The text from the first to the last line with something to count: a digit, a mark of code, or letters enough to be more than courtesy.
+    """The text from the first to the last line that weighs: with a digit, a mark of code, or more letters than courtesy has.
 
     Greetings, thanks and "answer the following question" stand on lines of their own around a request. Where no line weighs anything, the
     longest one is the request.

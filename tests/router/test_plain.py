@@ -21,7 +21,9 @@ def test_plain_form_never_grows_and_keeps_every_letter(text: str) -> None:
     assert sum(map(str.isalnum, plain_text)) <= sum(map(str.isalnum, text))
 
 
-@pytest.mark.parametrize("text", ["**Sort** a list\r\n\r\n\r\nof names  \n", "## Fix `__init__`", "> quoted\n> twice", "```text\nTell me\n```"])
+@pytest.mark.parametrize(
+    "text", ["**Sort** a list\r\n\r\n\r\nof names  \n", "## Fix `__init__`", "> quoted\n> twice", "```text\nTell me\n```"]
+)
 def test_plain_form_of_plain_form_is_itself(text: str) -> None:
     once = plain_form(text)
     assert plain_form(once) == once
@@ -68,6 +70,8 @@ def test_code_and_other_scripts_are_left_alone(text: str) -> None:
         ("Question: What is 12 times 9?\nAnswer:", "What is 12 times 9?"),
         ("Question: a?\nAnswer: b\n\nQuestion: c?\nAnswer:", "c?"),
         ("Some words about it.\n\n### Instruction:\nSort a list\n\n### Response:", "Sort a list"),
+        ("Some words about it.\n\nInstruction:\nSort a list\n\nResponse:", "Sort a list"),
+        ("Add them.\nInput:\n1 2\nOutput:\n3\nInput:\n3 4\nOutput:", "Add them.\nInput:\n1 2\nOutput:\n3\nInput:\n3 4"),
         ("What is 12 times 9?", "What is 12 times 9?"),
         ("Answer:", "Answer:"),
         ("Write a dialogue that ends:\nAnswer: no", "Write a dialogue that ends:\nAnswer: no"),
@@ -106,7 +110,7 @@ def test_work_grows_with_the_length(unit: str) -> None:
 def _lines_run(text: str) -> int:
     count = 0
 
-    def trace(frame, event, argument):  # noqa: ANN001, ANN202
+    def trace(frame, event, argument):
         nonlocal count
         if frame.f_code.co_filename != plain.__file__:
             return None

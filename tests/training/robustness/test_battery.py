@@ -11,17 +11,14 @@ import pytest
 
 from interlock import cli
 from router.files import encoders
-from router.files.artifacts import load_router
 from router.types import Conversation
 from training.progress import uncounted
-from training.report.robustness import robustness_files
 from training.robustness.attack import AttackOptions, run_attacks
 from training.robustness.battery import run_battery, summarise, wilson
 from training.robustness.gadgets import SearchOptions, search_gadget, with_gadget
 from training.robustness.groups import paraphrases
 from training.robustness.probe import Probe
-from training.robustness.registry import TRANSFORMATIONS, chosen
-from training.robustness.run import RobustnessOptions, run_robustness
+from training.robustness.registry import chosen
 
 SMALL = AttackOptions(SearchOptions(length=3, candidates=4, iterations=4, patience=4), learned_on=4, own=2, draws=1)
 
@@ -54,7 +51,7 @@ def test_a_change_that_lengthens_is_seen(probe: Probe, prompts: pd.DataFrame) ->
 
 def test_excused_capabilities_may_move(probe: Probe) -> None:
     before = probe.router.route(Conversation.from_text("Sort a list"))
-    after = probe.router.route(Conversation.from_text("Sort a list of names by length. " * 40))
+    after = probe.router.route(Conversation.from_text("Sort a list of names by length. " * 300))
     strict, lenient = (probe.difference(before, after, excused) for excused in ((), probe.capabilities))
     assert strict.flipped
     assert not lenient.flipped
@@ -109,18 +106,20 @@ def test_the_command_writes_a_report_and_fails_a_broken_limit(
 ) -> None:
     data = tmp_path / "prompts.jsonl"
     rows = paraphrases().drop_duplicates("group")
-    lines = [{"source": "own", "prompt_id": str(i), "language": row.language, "turns": row.turns} for i, row in enumerate(rows.itertuples())]
+    lines = [
+        {"source": "own", "prompt_id": str(i), "language": row.language, "turns": row.turns} for i, row in enumerate(rows.itertuples())
+    ]
     data.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
     common = ("--data", str(data), "--sample", "10", "--no-attack", "--output", str(tmp_path / "out"))
     assert command(monkeypatch, capsys, toy, *common, "--only", "white space")[0] == 0
-    code, said = command(monkeypatch, capsys, toy, *common, "--only", "thanks", "--only", "trailing_space", "--max-flips", "0")
+    code, said = command(monkeypatch, capsys, toy, *common, "--only", "32 tool schemas", "--only", "white space", "--max-flips", "0")
     assert code == 3
-    assert "fail: courtesy" in said
+    assert "fail: 32 tool schemas" in said
     out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == {"robustness.html", "robustness.md", "robustness.json", "robustness.csv"}
     result = json.loads((out / "robustness.json").read_text(encoding="utf-8"))
     assert not result["passed"]
-    assert {row["family"] for row in result["changes"]} == {"courtesy", "white space"}
+    assert {row["family"] for row in result["changes"]} == {"32 tool schemas", "white space"}
     page = (out / "robustness.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org", "")

@@ -67,10 +67,10 @@ def test_a_log_has_the_size_it_says() -> None:
 
 
 def test_names_and_families_choose_and_others_are_refused() -> None:
-    assert [t.name for t in chosen(["bold", "courtesy"])] == ["greeting", "thanks", "greeting_and_thanks", "bold"] or len(chosen(["bold", "courtesy"])) == 4
+    assert [t.name for t in chosen(["courtesy", "bold"])] == ["bold", "greeting", "thanks", "greeting_and_thanks"]
     assert len({t.name for t in TRANSFORMATIONS}) == len(TRANSFORMATIONS)
     assert chosen([]) == TRANSFORMATIONS
-    with pytest.raises(InvalidInput, match="unknown transformation 'boldd'.*did you mean 'bold'"):
+    with pytest.raises(InvalidInput, match=r"unknown transformation 'boldd'.*did you mean 'bold'"):
         chosen(["boldd"])
 
 
