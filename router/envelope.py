@@ -16,36 +16,11 @@ REQUEST_TAGS: Final[tuple[str, ...]] = ("user_query", "userRequest", "user_reque
 # Tags that people write themselves as well: taken off where they enclose all that is left, never a reason to drop words around them.
 _WRAPPER_TAGS: Final[tuple[str, ...]] = ("task", "prompt")
 # A block before or behind all else, with a compound name of which one part is of these, is a client's as well.
-_CLIENT_WORDS: Final = frozenset(
-    [
-        "context",
-        "reminder",
-        "environment",
-        "workspace",
-        "editor",
-        "ide",
-        "terminal",
-        "cursor",
-        "git",
-        "project",
-        "system",
-        "session",
-        "memory",
-        "preferences",
-        "opened",
-        "open",
-        "viewed",
-        "visible",
-        "recent",
-        "recently",
-        "rules",
-        "instructions",
-        "diagnostics",
-        "linter",
-        "os",
-        "cwd",
-    ]
-)
+_CLIENT_WORDS: Final = frozenset({
+    "context", "reminder", "environment", "workspace", "editor", "ide", "terminal", "cursor", "git", "project", "system", "session", "os",
+    "memory", "preferences", "opened", "open", "viewed", "visible", "recent", "recently", "rules", "instructions", "diagnostics", "linter",
+    "cwd",
+})  # fmt: skip
 _OPENING: Final = re.compile(r"\s*<([A-Za-z]\w*[_-][\w-]*)(?:\s[^<>\n]{0,200})?>")
 _CLOSING: Final = re.compile(r"</([A-Za-z]\w*[_-][\w-]*)>\s*\Z")
 _LONGEST_NAME: Final = 60

@@ -77,6 +77,9 @@ _CODE_MARK: Final = re.compile(r"[(){}\[\]=;<>_#]")
 # Where the words of an identifier meet: in merge_intervals before the underscore's right side, in mergeIntervals at the capital.
 _JOINT: Final = re.compile(r"_(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9])|[A-Z](?<=[a-z][A-Z])")
 _LARGEST_EXPONENT: Final = 12
+# A shorter request counts as one of this length, so that a sentence of courtesy more or less moves nothing (docs/decisions/0013).
+_LEAST_LETTERS: Final = 240
+_LEAST_LINES: Final = 4
 
 
 def extract_features(conversation: Conversation, classified: ClassifiedText) -> NDArray[np.float64]:
@@ -103,7 +106,7 @@ def extract_features(conversation: Conversation, classified: ClassifiedText) -> 
 def _of_words(text: str) -> tuple[float, ...]:
     """log_letters ... has_formula, in the order of FEATURE_NAMES."""
     statistics = script_statistics(text)
-    letters = statistics.latin_letters
+    letters = max(statistics.latin_letters, _LEAST_LETTERS)
     lines = [line for line in text.split("\n") if line and not line.isspace()] or [""]
     fenced = text.split("```")[1::2]
     code = "\n".join(line for line in lines if line.startswith(("    ", "\t")) or len(_CODE_MARK.findall(line)) > 1)
@@ -117,8 +120,8 @@ def _of_words(text: str) -> tuple[float, ...]:
         math.log1p(len(lines)),
         math.log1p(letters / len(lines)),
         math.log1p(len(fenced)),
-        sum(map(len, fenced)) / max(1, len(text)),
-        sum(line.startswith(("  ", "\t")) for line in lines) / len(lines),
+        sum(map(len, fenced)) / max(_LEAST_LETTERS, len(text)),
+        sum(line.startswith(("  ", "\t")) for line in lines) / max(_LEAST_LINES, len(lines)),
         math.log1p(statistics.count("digit")),
         math.log1p(len(numbers)),
         _largest_exponent(numbers),

@@ -1,8 +1,8 @@
 """A user turn in plain form: the same request however it is typed, framed or pasted.
 
-Nothing here knows words of a language. White space, invisible characters, Unicode forms, capitals throughout and Markdown emphasis say how a
-request is written; an open label at its end ("Answer:") says that an evaluation wraps it; a log or the mail being answered, pasted beside
-it, is not the request. Each would move a decision without moving the work (docs/decisions/0013).
+Nothing here knows words of a language. White space, invisible characters, Unicode forms, capitals throughout and Markdown emphasis say
+how a request is written; an open label at its end ("Answer:") says that an evaluation wraps it; a log or the mail being answered, pasted
+beside it, is not the request. Each would move a decision without moving the work (docs/decisions/0013).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import unicodedata
 from itertools import pairwise
 from typing import Final
 
+from router.languages import script_statistics
+
 # Soft hyphen, zero-width space and joiner, byte order mark, direction marks and tags. The joiners that spell Persian and emoji stay.
 _INVISIBLE: Final = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _WIDE: Final = re.compile("[\uff01-\uff5e\u3000]")
@@ -19,9 +21,13 @@ _QUOTES: Final = str.maketrans("‘’‚‛“”„‟", "''''\"\"\"\"")
 _END_OF_LINE: Final = re.compile(r"[ \t]+(?=\n)")
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
 _HEADING: Final = re.compile(r"^#{1,6} +(?=\S)", re.MULTILINE)
-_EMPHASIS: Final = re.compile(r"(?<![A-Za-z0-9_*)\]])(\*\*|__)(?=\S)([^\n]+?)(?<=\S)\1(?![A-Za-z0-9_*(\[])")
+_MARKER: Final = re.compile(r"\*\*|__|\n")
+_NO_MARK_AFTER: Final = frozenset("_*)]`")
+_NO_MARK_BEFORE: Final = frozenset("_*([`")
 _WHOLE_FENCE: Final = re.compile(r"```(?:text|txt|markdown|md|plaintext)?\n(.*)\n```", re.DOTALL)
 _OPEN_LABEL: Final = re.compile(r"(?:#+ *)?(\w[\w ]{0,23})[:：]")
+_LABEL_LINE: Final = re.compile(r"^(?:#+ *)?\w[\w ]{0,23}[:：][ \t]*$", re.MULTILINE)
+_PREAMBLE_CHARS: Final = 240
 _FIRST_LABEL: Final = re.compile(r"(?:#+ *\w[\w ]{0,23}:\s*\n|\w{1,16}[:：]\s+)")
 _LOG_LINE: Final = re.compile(
     r"\W{0,3}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]+\d\d:\d\d|\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d"
@@ -29,10 +35,13 @@ _LOG_LINE: Final = re.compile(
 )
 _TRACE_LINE: Final = re.compile(r'  File "|    \S|\tat |Traceback \(|Caused by|[\w.]*(?:Error|Exception)\b|\.\.\. \d+ more')
 _LEAST_LOG_LINES: Final = 12
-_RULED_HEADER: Final = re.compile(r"^[-_]{3,}[^\n]*[-_]{3,}\n+(?:[^\n:]{1,24}:[^\n]*\n){2,}", re.MULTILINE)
+_RULED_HEADER: Final = re.compile(r"^[-_]{3}[^\n]*[-_]{3}\n+(?:[^\n:]{1,24}:[^\n]*\n){2,}", re.MULTILINE)
 _LEAST_QUOTED: Final = 3
 _SHOUT_CHARS: Final = 1_000
 _LEAST_LETTERS: Final = 8
+_COUNTED: Final = re.compile(r"[\d(){}\[\]=;<>_#`$\\*^/|+@]|\w\.\w")
+_COURTESY_LETTERS: Final = 80
+_LETTERS_OF_A_CHARACTER: Final = 2.6  # the most that a character of any script counts
 
 
 def plain_form(text: str) -> str:
@@ -65,17 +74,30 @@ def _without_markup(text: str) -> str:
         lines = text.split("\n")
         if all(line.startswith(">") or not line for line in lines):
             text = "\n".join(line[1:].removeprefix(" ") for line in lines).strip()
-    if "# " in text:
-        text = _outside_fences(text, _HEADING, "")
-    if "**" in text or "__" in text:
-        text = _outside_fences(text, _EMPHASIS, r"\2")
-    return text
-
-
-def _outside_fences(text: str, pattern: re.Pattern[str], replacement: str) -> str:
     pieces = text.split("```")
-    pieces[::2] = [pattern.sub(replacement, piece) for piece in pieces[::2]]
+    if "# " in text:
+        pieces[::2] = [_HEADING.sub("", piece) for piece in pieces[::2]]
+    if "**" in text or "__" in text:
+        pieces[::2] = map(_without_emphasis, pieces[::2])
     return "```".join(pieces)
+
+
+def _without_emphasis(text: str) -> str:
+    """Without pairs of bold marks around words of a line; powers and names such as 2**3 and __init__ keep theirs."""
+    dropped: list[re.Match[str]] = []
+    opened: re.Match[str] | None = None
+    for mark in _MARKER.finditer(text):
+        before, after = text[max(0, mark.start() - 1) : mark.start()], text[mark.end() : mark.end() + 1]
+        if mark[0] == "\n":
+            opened = None
+        elif opened is None:
+            if not after.isspace() and not (before.isascii() and before.isalnum()) and before not in _NO_MARK_AFTER:
+                opened = mark
+        elif mark[0] == opened[0] and not before.isspace() and not (after.isascii() and after.isalnum()) and after not in _NO_MARK_BEFORE:
+            dropped += [opened, mark] if mark.start() > opened.end() else []
+            opened = None
+    kept = [0, *(place for mark in dropped for place in mark.span()), len(text)]
+    return "".join(text[start:end] for start, end in zip(kept[::2], kept[1::2], strict=True))
 
 
 def _unshouted(text: str) -> str:
@@ -89,20 +111,44 @@ def _unshouted(text: str) -> str:
 
 
 def unframed(text: str) -> str:
-    """The request inside the frame of an evaluation, known by the open label at its end; of answered examples only what follows them."""
+    """The request inside the frame of an evaluation, known by the open label at its end.
+
+    Of answered examples only what follows them is the request, of a preamble with a label of its own below it ("Instruction:") as well.
+    """
     body, newline, last = text.rstrip().rpartition("\n")
     label = _OPEN_LABEL.fullmatch(last.strip()) if newline else None
     if label is None or not body.strip():
         return text
     answered = re.compile(rf"^(?:#+ *)?{re.escape(label[1])}[:：][ \t]*\S[^\n]*$", re.MULTILINE)
-    for example in answered.finditer(body):
-        rest = body[example.end() :]
-        if rest.strip():
-            request = rest
-    request = body if not answered.search(body) else request
+    ends = [found.end() for found in answered.finditer(body)]
+    if not ends and len(lines := list(_LABEL_LINE.finditer(body))) == 1 and lines[0].start() <= _PREAMBLE_CHARS:
+        ends = [lines[0].end()]
+    request = body[next((end for end in reversed(ends) if body[end:].strip()), 0) :]
     request = request.strip()
     first = _FIRST_LABEL.match(request)
     return request[first.end() :].strip() if first and request[first.end() :].strip() else request
+
+
+def weighty_lines(text: str) -> str:
+    """The text from the first to the last line that weighs: with a digit, a mark of code, or more letters than courtesy has.
+
+    Greetings, thanks and "answer the following question" stand on lines of their own around a request. Where no line weighs anything, the
+    longest one is the request.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < 2:
+        return text
+    first = next((i for i, line in enumerate(lines) if _weighs(line)), None)
+    if first is None:
+        return max(lines, key=len)
+    last = next(i for i in range(len(lines) - 1, -1, -1) if _weighs(lines[i]))
+    return text if (first, last) == (0, len(lines) - 1) else "\n".join(lines[first : last + 1])
+
+
+def _weighs(line: str) -> bool:
+    if _COUNTED.search(line):
+        return True
+    return len(line) * _LETTERS_OF_A_CHARACTER >= _COURTESY_LETTERS and script_statistics(line).latin_letters >= _COURTESY_LETTERS
 
 
 def without_attachments(text: str) -> str:

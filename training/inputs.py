@@ -18,8 +18,10 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import router.envelope
 import router.features
 import router.languages
+import router.plain
 import router.text
 from router.encoder import EncoderSpec, TextEncoder
 from router.errors import InvalidInput
@@ -125,7 +127,7 @@ def _loaded(source: EncoderSource) -> TextEncoder:
 
 def _key(source: EncoderSource | TextEncoder, budget: TextBudget, rows: int) -> str:
     """Names the file by all that decides its content but the conversations: encoder, budget, and the code that reads text."""
-    code = "".join(inspect.getsource(module) for module in (router.features, router.languages, router.text))
+    code = "".join(inspect.getsource(module) for module in (router.features, router.languages, router.text, router.envelope, router.plain))
     return hashlib.sha256(f"{source.spec.fingerprint} {budget} {rows} {code}".encode()).hexdigest()[:16]
 
 

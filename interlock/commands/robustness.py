@@ -1,4 +1,4 @@
-"""``interlock robustness``: does a decision stand when a request changes in ways that leave its work alone?"""
+"""``interlock robustness``: how many decisions flip when a request changes in ways that leave its work alone."""
 
 from __future__ import annotations
 
@@ -62,10 +62,9 @@ def _print(result: Robustness) -> None:
     about = result.about
     typer.echo(f"{about['prompts']} prompts in {about['languages']} languages, {len(about['models'])} models")
     for row in result.changes[result.changes["name"] == ALL].to_dict("records"):
-        note = "" if row["gated"] else "  (reported, no limit)"
-        typer.echo(
-            f"  {row['family']:38} {row['n']:>6} cases  {100 * row['flipped']:5.1f} % flipped  [{100 * row['low']:.1f}, {100 * row['high']:.1f}]{note}"
-        )
+        note = "" if row["gated"] else "  (no limit)"
+        share, low, high = (100 * row[name] for name in ("flipped", "low", "high"))
+        typer.echo(f"  {row['family']:38} {row['n']:>6} cases  {share:5.1f} % flipped  [{low:.1f}, {high:.1f}]{note}")
     for row in result.attacks[result.attacks["threshold"] == "own"].to_dict("records") if len(result.attacks) else []:
         share = "no prompt to start from" if row["success"] is None else f"{100 * row['success']:5.1f} %"
         typer.echo(f"  {row['kind']} {row['position']}, {row['direction']:28} {row['n']:>6} prompts {share}")

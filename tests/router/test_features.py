@@ -56,7 +56,7 @@ def test_every_text_has_finite_features(text: str) -> None:
         ("log_identifier_joints", "merge intervals", "merge_intervals"),
         ("log_code_marks", "x", "def f(x): return [x]"),
         ("indented_share", "a\nb", "a\n    b"),
-        ("log_lines", "a", "a\nb"),
+        ("log_lines", "a1", "a1\nb2"),
     ],
 )
 def test_a_feature_sees_what_it_is_named_after(name: str, without: str, with_it: str) -> None:

@@ -242,7 +242,7 @@ def test_what_a_language_adds_is_said_and_counted(router: Router) -> None:
     effects = LanguageEffects({"is": 2.0})
     moved = Router(dataclasses.replace(router.artifact, language_effects=effects), router.encoder, router.catalog)
     icelandic, english = (dataclasses.replace(HELLO, language=tag) for tag in ("is", "en"))
-    assert moved.route(english).requirements == router.route(english).requirements
+    assert moved.route(english).requirements.values == pytest.approx(router.route(english).requirements.values)
     assert moved.route(english).language_effect == 0.0
     before, after = router.route(icelandic), moved.route(icelandic)
     assert after.language_effect == 2.0

@@ -46,7 +46,8 @@ def run_battery(
     cases = []
     for transformation in transformations:
         for i, conversation in enumerate(conversations):
-            changed = transformation.apply(conversation, languages[i], random.Random(f"{seed}/{transformation.name}/{i}"))
+            rng = random.Random(f"{seed}/{transformation.name}/{i}")  # noqa: S311 - no secret is made of it
+            changed = transformation.apply(conversation, languages[i], rng)
             if changed is not None:
                 found = probe.difference(decisions[i], probe.router.route(changed), transformation.excused)
                 cases.append(_case(probe, found, transformation.family, transformation.name, transformation.gated, groups[i]))

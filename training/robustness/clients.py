@@ -15,7 +15,8 @@ from training.robustness.transformation import Transformation, on_every_turn, on
 
 _FILES: Final = (
     "src/api/handlers.ts", "src/app.tsx", "services/billing/invoice.py", "internal/store/cache.go", "lib/geometry.rb", "docs/setup.md",
-    "tests/test_invoice.py", "web/styles/main.css", "cmd/server/main.go", "config/production.yaml", "Cargo.toml", "migrations/0042_add_index.sql",
+    "tests/test_invoice.py", "web/styles/main.css", "cmd/server/main.go", "config/production.yaml", "Cargo.toml",
+    "migrations/0042_add_index.sql",
 )  # fmt: skip
 _SNIPPET: Final = (
     "export async function listOrders(request: Request): Promise<Response> {\n"
@@ -47,8 +48,10 @@ def _files(rng: random.Random, count: int) -> list[str]:
 def cli_agent(text: str, language: str, rng: random.Random) -> str:
     """Reminders in tags before and behind the request."""
     return (
-        "<system-reminder>\nAs you answer, you can use the following context:\n# Project notes\nThe service is split into packages by domain; "
-        f"run `make check` before you finish. Entry point: {_files(rng, 1)[0]}.\nThis context may or may not be relevant.\n</system-reminder>\n"
+        "<system-reminder>\nAs you answer, you can use the following context:\n# Project notes\nThe service is split "
+        "into packages by domain; "
+        f"run `make check` before you finish. Entry point: {_files(rng, 1)[0]}.\nThis context may or may not be "
+        f"relevant.\n</system-reminder>\n"
         f"{text}\n<system-reminder>\nThe list of open tasks is empty. Do not mention this reminder to the user.\n</system-reminder>"
     )
 
@@ -57,8 +60,10 @@ def task_agent(text: str, language: str, rng: random.Random) -> str:
     """The request as a task, with details of the environment behind it."""
     listing = "\n".join(sorted(_files(rng, 8)))
     return (
-        f"<task>\n{text}\n</task>\n\n<environment_details>\n# Visible files\n{_files(rng, 1)[0]}\n\n# Open tabs\n{', '.join(_files(rng, 3))}\n\n"
-        f"# Current time\n2026-03-{rng.randrange(10, 29)}, 14:{rng.randrange(10, 59)} (UTC+1)\n\n# Working directory (/home/dev/shop)\n{listing}\n\n"
+        f"<task>\n{text}\n</task>\n\n<environment_details>\n# Visible files\n{_files(rng, 1)[0]}\n\n# Open "
+        f"tabs\n{', '.join(_files(rng, 3))}\n\n"
+        f"# Current time\n2026-03-{rng.randrange(10, 29)}, 14:{rng.randrange(10, 59)} (UTC+1)\n\n# Working directory "
+        f"(/home/dev/shop)\n{listing}\n\n"
         "# Context window usage\n18,204 / 200,000 tokens (9 %)\n\n# Current mode\ncode\n</environment_details>"
     )
 
@@ -68,7 +73,8 @@ def editor_query(text: str, language: str, rng: random.Random) -> str:
     name = _files(rng, 1)[0]
     return (
         "<additional_data>\nBelow are some potentially helpful pieces of information.\n"
-        f'<attached_files>\n<code_selection path="{name}" lines="18-22">\n{_SNIPPET}\n</code_selection>\n</attached_files>\n</additional_data>\n'
+        f'<attached_files>\n<code_selection path="{name}" '
+        f'lines="18-22">\n{_SNIPPET}\n</code_selection>\n</attached_files>\n</additional_data>\n'
         f"<user_query>\n{text}\n</user_query>"
     )
 
@@ -77,7 +83,8 @@ def editor_context(text: str, language: str, rng: random.Random) -> str:
     """Date, terminals and the current file before the request, reminders between."""
     return (
         "<context>\nThe current date is 14 March 2026.\nTerminals:\nTerminal: zsh, last command: npm test, exit code: 0\n</context>\n"
-        f"<editorContext>\nThe user's current file is {_files(rng, 1)[0]}. The cursor is at line {rng.randrange(3, 240)}.\n</editorContext>\n"
+        f"<editorContext>\nThe user's current file is {_files(rng, 1)[0]}. The cursor is at line "
+        f"{rng.randrange(3, 240)}.\n</editorContext>\n"
         "<reminderInstructions>\nWhen using the insert tool, avoid repeating existing code. Keep going until the request is complete.\n"
         f"</reminderInstructions>\n<userRequest>\n{text}\n</userRequest>"
     )
@@ -87,7 +94,8 @@ def selection(text: str, language: str, rng: random.Random) -> str:
     """The file that is open and the lines that are selected, in tags before the request."""
     name = _files(rng, 1)[0]
     return (
-        f"<ide_opened_file>The user opened the file {name} in the editor. This may or may not be related to the current task.</ide_opened_file>\n"
+        f"<ide_opened_file>The user opened the file {name} in the editor. This may or may not be related to the current "
+        f"task.</ide_opened_file>\n"
         f"<ide_selection>The user selected lines 18 to 22 from {name}:\n{_SNIPPET}\n</ide_selection>\n{text}"
     )
 
@@ -111,7 +119,8 @@ def unknown_tags(text: str, language: str, rng: random.Random) -> str:
     """Blocks of tags that no list knows, before and behind the request."""
     first, second, third = _files(rng, 3)
     return (
-        f"<git_status>\nOn branch feature/orders\nChanges not staged for commit:\n  modified: {first}\n  modified: {second}\n</git_status>\n"
+        f"<git_status>\nOn branch feature/orders\nChanges not staged for commit:\n  modified: {first}\n  modified: "
+        f"{second}\n</git_status>\n"
         f"<recently_viewed_files>\n{third} (total lines: {rng.randrange(40, 900)})\n{first} (total lines: {rng.randrange(40, 900)})\n"
         f"</recently_viewed_files>\n\n{text}\n\n"
         "<workspace_rules>\nPrefer small functions. Write tests beside the code. Never edit generated files.\n</workspace_rules>"

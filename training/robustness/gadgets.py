@@ -1,8 +1,8 @@
 """Tokens that reroute: a black-box search against a router, after "Rerouting LLM Routers" (Shafran et al., arXiv 2501.01818).
 
 A gadget is a sequence of ``length`` tokens put before or behind a request. Hill climbing: start from one token repeated, draw a position,
-try ``candidates`` other tokens there, keep the best, stop after ``iterations`` or when ``patience`` rounds brought nothing. The paper lets a
-query-independent gadget maximise the router's score of the gadget alone; ours maximises the mean need over some queries, which is stronger.
+try ``candidates`` other tokens there, keep the best, stop after ``iterations`` or when ``patience`` rounds brought nothing. The paper lets
+a gadget for all queries maximise the router's score of the gadget alone; ours maximises the mean need over some queries, which is stronger.
 Only the router's requirements are seen, never its weights.
 """
 

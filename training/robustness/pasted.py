@@ -15,7 +15,8 @@ LOG_CHARS: Final = 50_000
 _OWN_LOG: Final = re.compile(r"ERROR|WARN|Traceback|Exception|\d\d:\d\d:\d\d")
 _LEVELS: Final = ("INFO", "INFO", "INFO", "INFO", "DEBUG", "WARN", "ERROR")
 _EVENTS: Final = (
-    "batch {n} written in {m} ms", "connection from 10.0.{m}.{k} accepted", "cache miss for key order:{n}", "retrying request {n} ({k} of 5)",
+    "batch {n} written in {m} ms", "connection from 10.0.{m}.{k} accepted", "cache miss for key order:{n}",
+    "retrying request {n} ({k} of 5)",
     "slow query: {n} ms, rows={m}", "worker {k} picked up job {n}", "health check passed", "token of session {n} refreshed",
     "payment {n} could not be captured: gateway timeout", "queue depth {m}, oldest {k} s",
 )  # fmt: skip
@@ -39,7 +40,8 @@ _HEADERS: Final = {
 _MAIL: Final = (
     "Hi all,",
     "",
-    "thanks for the quick call this morning. As agreed, we move the release to Thursday and keep the old export until the end of the month.",
+    "thanks for the quick call this morning. As agreed, we move the release to Thursday and keep the old export "
+    "until the end of the month.",
     "Ravi checks the numbers for March, and I will send the summary to the finance team before noon.",
     "Could someone look at the open points in the shared document? There are three left, none of them urgent.",
     "",
@@ -61,12 +63,18 @@ def _application(rng: random.Random, at: int) -> str:
 def _access(rng: random.Random, at: int) -> str:
     stamp = f"14/Feb/2026:{at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02} +0000"
     path = rng.choice(("/api/orders", "/api/orders/{n}", "/static/app.js", "/login", "/healthz")).format(n=rng.randrange(9999))
-    return f'10.0.{rng.randrange(9)}.{rng.randrange(254)} - - [{stamp}] "GET {path} HTTP/1.1" {rng.choice((200, 200, 200, 304, 404, 502))} {rng.randrange(90000)}'
+    return (
+        f'10.0.{rng.randrange(9)}.{rng.randrange(254)} - - [{stamp}] "GET {path} HTTP/1.1" '
+        f"{rng.choice((200, 200, 200, 304, 404, 502))} {rng.randrange(90000)}"
+    )
 
 
 def _system(rng: random.Random, at: int) -> str:
     event = rng.choice(_EVENTS).format(n=rng.randrange(1000, 99999), m=rng.randrange(1, 255), k=rng.randrange(1, 60))
-    return f"Feb 14 {at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02} host-{rng.randrange(4)} {rng.choice(_MODULES)}[{rng.randrange(300, 9000)}]: {event}"
+    return (
+        f"Feb 14 {at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02} host-{rng.randrange(4)} "
+        f"{rng.choice(_MODULES)}[{rng.randrange(300, 9000)}]: {event}"
+    )
 
 
 _FORMATS: Final = (_application, _access, _system)

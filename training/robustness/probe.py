@@ -69,8 +69,8 @@ class Probe:
     def difference(self, before: RoutingDecision, after: RoutingDecision, excused: Sequence[str] = ()) -> Difference:
         """How a changed turn is decided, beside what the same turn would get with the requirements of before.
 
-        Costs and gates are those of the changed turn in both: a longer prompt may rightly cost more elsewhere. Excused capabilities may have
-        the requirement they have now.
+        Costs and gates are those of the changed turn in both: a longer prompt may rightly cost more. Excused capabilities may have the
+        requirement they have now.
         """
         old, new = self.required(before), self.required(after)
         kept = np.where([name in excused for name in self.capabilities], new, old)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 import training
@@ -60,8 +60,10 @@ class RobustnessOptions:
 
 @dataclass(frozen=True)
 class Robustness:
-    """What was found: ``changes`` as :func:`training.robustness.battery.summarise` and ``attacks`` as
-    :func:`training.robustness.attack.run_attacks` say, and ``gate``, one row a limit: what, value, limit, n, kept.
+    """What was found.
+
+    ``changes`` is as :func:`training.robustness.battery.summarise` says, ``attacks`` as :func:`training.robustness.attack.run_attacks`
+    does; ``gate`` has one row a limit: what, value, limit, n, kept.
     """
 
     about: Mapping[str, Any]
@@ -118,8 +120,9 @@ def run_robustness(router: Router, prompts: pd.DataFrame, options: RobustnessOpt
 
 
 def _drawn(prompts: pd.DataFrame, options: RobustnessOptions) -> pd.DataFrame:
-    rows = random.Random(options.seed).sample(range(len(prompts)), min(options.sample, len(prompts)))
-    return prompts.iloc[sorted(rows)].reset_index(drop=True)
+    generator = np.random.default_rng(options.seed)
+    rows = generator.choice(len(prompts), min(options.sample, len(prompts)), replace=False)
+    return prompts.iloc[np.sort(rows)].reset_index(drop=True)
 
 
 def _gate(changes: pd.DataFrame, attacks: pd.DataFrame, options: RobustnessOptions) -> pd.DataFrame:
