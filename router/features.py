@@ -80,6 +80,8 @@ _LARGEST_EXPONENT: Final = 12
 # A shorter request counts as one of this length, so that a sentence of courtesy more or less moves nothing (docs/decisions/0013).
 _LEAST_LETTERS: Final = 240
 _LEAST_LINES: Final = 4
+# A few tools on offer say what a request is about; a client's whole kit, which it attaches to every request, says nothing.
+_MOST_TOOLS: Final = 8
 
 
 def extract_features(conversation: Conversation, classified: ClassifiedText) -> NDArray[np.float64]:
@@ -89,13 +91,14 @@ def extract_features(conversation: Conversation, classified: ClassifiedText) -> 
     """
     roles = [message.role for message in conversation.messages]
     tool_turns = roles.count("tool") + roles.count("function")
+    tools = len(conversation.tools)
     turns = roles.count("user") + roles.count("assistant") + tool_turns
     return np.array(
         [
             *_of_words(classified.words),
             math.log1p(roles.count("user")),
             math.log1p(turns),
-            math.log1p(len(conversation.tools)),
+            math.log1p(tools if tools <= _MOST_TOOLS else 0),
             math.log1p(tool_turns),
             float("image" in conversation.modalities),
         ],

@@ -164,3 +164,12 @@ def test_long_histories_are_measured_well_by_windows(sides: tuple[str, str]) -> 
 def test_a_cache_read_is_cheaper_from_the_minimum_on(cached: bool, tokens: int, usd: float) -> None:
     model = ModelProfile("m", "", Prices(1.0, 6.0, cache_read_multiplier=0.1, cache_minimum_tokens=1024), {})
     assert expected_cost_usd(model, TurnTokens(tokens, 100), cached=cached) == pytest.approx(usd)
+
+
+def test_a_whole_kit_of_tools_says_nothing_of_the_request() -> None:
+    def tools(count: int) -> float:
+        offered = [{"type": "function", "function": {"name": f"t{i}"}} for i in range(count)]
+        conversation = Conversation.from_openai([{"role": "user", "content": "hi"}], offered)
+        return dict(zip(FEATURE_NAMES, extract_features(conversation, classify_text(conversation)), strict=True))["log_tools"]
+
+    assert tools(3) > tools(1) > tools(0) == tools(32)

@@ -139,7 +139,7 @@ class _Attack:
     def starting(self, direction: Direction) -> list[int]:
         """Prompts that the attack has to move at the router's own threshold, before those that are over already."""
         over = (self.before > self.thresholds["own"]) == (direction == "up")
-        return np.argsort(over, kind="stable").tolist()
+        return [int(i) for i in np.argsort(over, kind="stable")]
 
     def rows(
         self, kind: str, position: Position, direction: Direction, trials: Sequence[Trial], queries: int = 0, gadget: str = ""

@@ -78,7 +78,7 @@ def search_gadget(
 
     def value(gadgets: Sequence[tuple[str, ...]]) -> Array:
         changed = [with_gadget(query, gadget, position) for gadget in gadgets for query in queries]
-        return sign * needs(changed).reshape(len(gadgets), len(queries)).mean(axis=1)
+        return np.asarray(sign * needs(changed).reshape(len(gadgets), len(queries)).mean(axis=1))
 
     best: tuple[str, ...] = (rng.choice(vocabulary),) * options.length
     best_value = float(value([best])[0])

@@ -3,6 +3,8 @@
 import json
 import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +13,17 @@ import pytest
 
 from interlock import cli
 from router.files import encoders
+from router.files.artifacts import load_router
 from router.types import Conversation
-from training.progress import uncounted
+from training.progress import Advance, uncounted
+from training.report.robustness import robustness_files
 from training.robustness.attack import AttackOptions, run_attacks
 from training.robustness.battery import run_battery, summarise, wilson
 from training.robustness.gadgets import SearchOptions, search_gadget, with_gadget
 from training.robustness.groups import paraphrases
 from training.robustness.probe import Probe
 from training.robustness.registry import chosen
+from training.robustness.run import RobustnessOptions, run_robustness
 
 SMALL = AttackOptions(SearchOptions(length=3, candidates=4, iterations=4, patience=4), learned_on=4, own=2, draws=1)
 
@@ -142,3 +147,36 @@ def test_wrong_input_is_one_line(
     assert error.splitlines()[-1].startswith("error: ")
     assert said in error
     assert not (tmp_path / "out").exists()
+
+
+FREE: tuple[str, ...] = ("white space", "Unicode", "client envelope", "long system prompt", "pasted 50 kB log", "mail history")
+
+
+def shipped(prompts: pd.DataFrame, families: tuple[str, ...]) -> pd.Series:
+    probe = Probe(load_router()[0])
+    return run_battery(probe, prompts, chosen(families)).groupby("family")["flipped"].mean()
+
+
+def test_the_shipped_router_keeps_its_decision_where_nothing_was_asked_anew(prompts: pd.DataFrame) -> None:
+    """Bounds of docs/robustness.md, on 16 requests of our own in 14 languages."""
+    few = prompts[::3].reset_index(drop=True)
+    assert (shipped(few, FREE) == 0).all()
+
+
+@pytest.mark.slow
+def test_the_shipped_router_mostly_keeps_it_where_a_request_is_worded_otherwise(prompts: pd.DataFrame) -> None:
+    assert (shipped(prompts, FREE) <= 0.02).all()
+    assert (shipped(prompts, ("letter case", "typing errors", "courtesy", "benchmark frame")) <= 0.2).all()
+
+
+def test_files_are_the_same_for_the_same_result(probe: Probe, prompts: pd.DataFrame) -> None:
+    options = RobustnessOptions(sample=8, only=("courtesy",), attack=None)
+
+    @contextmanager
+    def silent(title: str, total: int) -> Iterator[Advance]:
+        yield uncounted
+
+    first, second = (
+        run_robustness(probe.router, prompts, options, silent).with_about(router="toy", command="", environment={}) for _ in "ab"
+    )
+    assert robustness_files(first) == robustness_files(second)
