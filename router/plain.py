@@ -40,8 +40,10 @@ _LEAST_QUOTED: Final = 3
 _SHOUT_CHARS: Final = 1_000
 _LEAST_LETTERS: Final = 8
 _COUNTED: Final = re.compile(r"[\d(){}\[\]=;<>_#`$\\*^/|+@]|\w\.\w")
-_COURTESY_LETTERS: Final = 80
-_LETTERS_OF_A_CHARACTER: Final = 2.6  # the most that a character of any script counts
+_PARAGRAPHS: Final = re.compile(r"\n[^\S\n]*\n")
+_QUESTION: Final = re.compile("[?？؟՞፧]")
+_COURTESY_LETTERS: Final = 40
+_COURTESY_CHARS: Final = 120
 
 
 def plain_form(text: str) -> str:
@@ -129,26 +131,23 @@ def unframed(text: str) -> str:
     return request[first.end() :].strip() if first and request[first.end() :].strip() else request
 
 
-def weighty_lines(text: str) -> str:
-    """The text from the first to the last line that weighs: with a digit, a mark of code, or more letters than courtesy has.
+def without_courtesy(text: str) -> str:
+    """The text without a first and a last paragraph that only greet, thank or announce: one short line with no digit and no mark of code.
 
-    Greetings, thanks and "answer the following question" stand on lines of their own around a request. Where no line weighs anything, the
-    longest one is the request.
+    A short question at the end is the request itself. A line that is not a paragraph of its own stays.
     """
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) < 2:
-        return text
-    first = next((i for i, line in enumerate(lines) if _weighs(line)), None)
-    if first is None:
-        return max(lines, key=len)
-    last = next(i for i in range(len(lines) - 1, -1, -1) if _weighs(lines[i]))
-    return text if (first, last) == (0, len(lines) - 1) else "\n".join(lines[first : last + 1])
+    paragraphs = [part for part in _PARAGRAPHS.split(text) if part.strip()]
+    first = 1 if len(paragraphs) > 1 and _is_courtesy(paragraphs[0]) else 0
+    last = len(paragraphs)
+    if last - first > 1 and _is_courtesy(paragraphs[-1]) and not _QUESTION.search(paragraphs[-1]):
+        last -= 1
+    return text if last - first == len(paragraphs) else "\n\n".join(paragraphs[first:last])
 
 
-def _weighs(line: str) -> bool:
-    if _COUNTED.search(line):
-        return True
-    return len(line) * _LETTERS_OF_A_CHARACTER >= _COURTESY_LETTERS and script_statistics(line).latin_letters >= _COURTESY_LETTERS
+def _is_courtesy(paragraph: str) -> bool:
+    if len(paragraph) > _COURTESY_CHARS or "\n" in paragraph.strip() or _COUNTED.search(paragraph):
+        return False
+    return script_statistics(paragraph).latin_letters <= _COURTESY_LETTERS
 
 
 def without_attachments(text: str) -> str:

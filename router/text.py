@@ -16,7 +16,7 @@ import numpy as np
 from router.envelope import strip_envelope
 from router.errors import InvalidInput
 from router.languages import token_costs, without_surrogates
-from router.plain import plain_form, unframed, weighty_lines, without_attachments
+from router.plain import plain_form, unframed, without_attachments, without_courtesy
 from router.types import Conversation
 
 _LARGEST_BUDGET: Final = 100_000
@@ -89,8 +89,8 @@ def classify_text(conversation: Conversation, budget: TextBudget | None = None) 
 
 
 def _words(turns: Sequence[str]) -> str:
-    """Head and tail of what weighs in these turns."""
-    text = "\n".join(map(weighty_lines, turns))
+    """Head and tail of these turns, without courtesy."""
+    text = "\n".join(map(without_courtesy, turns))
     if len(text) <= _WORDS_CHARS:
         return text
     tail = _WORDS_CHARS // 3
