@@ -77,9 +77,6 @@ _CODE_MARK: Final = re.compile(r"[(){}\[\]=;<>_#]")
 # Where the words of an identifier meet: in merge_intervals before the underscore's right side, in mergeIntervals at the capital.
 _JOINT: Final = re.compile(r"_(?<=[A-Za-z0-9]_)(?=[A-Za-z0-9])|[A-Z](?<=[a-z][A-Z])")
 _LARGEST_EXPONENT: Final = 12
-# A shorter request counts as one of this length, so that a sentence of courtesy more or less moves nothing (docs/decisions/0013).
-_LEAST_LETTERS: Final = 240
-_LEAST_LINES: Final = 4
 # A few tools on offer say what a request is about; a client's whole kit, which it attaches to every request, says nothing.
 _MOST_TOOLS: Final = 8
 
@@ -109,7 +106,7 @@ def extract_features(conversation: Conversation, classified: ClassifiedText) -> 
 def _of_words(text: str) -> tuple[float, ...]:
     """log_letters ... has_formula, in the order of FEATURE_NAMES."""
     statistics = script_statistics(text)
-    letters = max(statistics.latin_letters, _LEAST_LETTERS)
+    letters = statistics.latin_letters
     lines = [line for line in text.split("\n") if line and not line.isspace()] or [""]
     fenced = text.split("```")[1::2]
     code = "\n".join(line for line in lines if line.startswith(("    ", "\t")) or len(_CODE_MARK.findall(line)) > 1)
@@ -123,8 +120,8 @@ def _of_words(text: str) -> tuple[float, ...]:
         math.log1p(len(lines)),
         math.log1p(letters / len(lines)),
         math.log1p(len(fenced)),
-        sum(map(len, fenced)) / max(_LEAST_LETTERS, len(text)),
-        sum(line.startswith(("  ", "\t")) for line in lines) / max(_LEAST_LINES, len(lines)),
+        sum(map(len, fenced)) / max(1, len(text)),
+        sum(line.startswith(("  ", "\t")) for line in lines) / len(lines),
         math.log1p(statistics.count("digit")),
         math.log1p(len(numbers)),
         _largest_exponent(numbers),

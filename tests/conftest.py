@@ -81,9 +81,9 @@ def toy_encoder(rng: np.random.Generator, width: int = 8, dimension: int = 12) -
 def toy_artifact(encoder: TextEncoder, rng: np.random.Generator) -> RouterArtifact:
     size = encoder.spec.dimension + len(FEATURE_NAMES)
     weights = rng.normal(size=(len(CAPABILITIES), size)) * 0.2
-    # Longer requests require more, from 240 letters on: a property that tests can rely on.
+    # Longer requests require more: a property that tests can rely on.
     weights[:, encoder.spec.dimension] = 1.0
-    heads = tuple(LinearHead(row, -8.0) for row in weights)
+    heads = tuple(LinearHead(row, -4.0) for row in weights)
     curve = Calibration(np.array([-4.0, 4.0]), np.array([0.05, 0.95]))
     residuals = ResidualSample(np.array([0.5]), rng.normal(size=(2, 64, len(CAPABILITIES))) * 0.1)
     predictor = RequirementsPredictor(CAPABILITIES, heads, (curve,) * len(heads))

@@ -162,7 +162,7 @@ def _fitted(
             if calibration is not None:
                 parallel = unseen_translations(parallel, training, calibration.rows)
             if parallel is not None:
-                say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
+                say(f"with {len(parallel.meaning)} translations and changed copies that should be answered alike")
             # On one machine further processes would hold further samples and cores are few; on a cluster both are there to be used.
             estimator = fit_estimator(inputs, training, recipe, parallel, None if isinstance(engine, LocalEngine) else engine)
             effects = add_language_effects(estimator, training, recipe)

@@ -12,6 +12,7 @@ COMMANDS = {
     "evaluate": ("evaluate", "--data", "nowhere", "--output"),
     "audit": ("audit", "nowhere", "--output"),
     "compare": ("compare", "nowhere", "nowhere", "--output"),
+    "robustness": ("robustness", "--data", "nowhere", "--output"),
     "label": ("label", "nowhere", "--weak-url", "http://h/v1", "--strong-url", "http://h/v1", "--out"),
     "convert": ("data", "convert", "routellm", "nowhere.parquet", "--output"),
     "build": ("encoder", "build", "--wheel", "nowhere.whl", "--output"),

@@ -5,6 +5,7 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,12 @@ import pytest
 
 from interlock import cli
 from router.files import encoders
-from router.files.artifacts import load_router
+from router.files.artifacts import load_router, write_artifact
 from router.types import Conversation
 from training.progress import Advance, uncounted
 from training.report.robustness import robustness_files
 from training.robustness.attack import AttackOptions, run_attacks
-from training.robustness.battery import run_battery, summarise, wilson
+from training.robustness.battery import conversations_of, run_battery, summarise, wilson
 from training.robustness.gadgets import SearchOptions, search_gadget, with_gadget
 from training.robustness.groups import paraphrases
 from training.robustness.probe import Probe
@@ -97,18 +98,23 @@ def test_attacks_report_every_kind_and_the_learned_prompts_are_left_out(probe: P
     assert table.equals(run_attacks(probe, prompts, thresholds, SMALL, progress=uncounted))
 
 
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], toy, *arguments: str) -> tuple[object, str]:
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], toy, *arguments: str, router: Path | None = None
+) -> tuple[object, str]:
     monkeypatch.setattr(encoders, "SHIPPED_FAST", toy.encoder)
-    router = ("--router", str(toy.artifact), "--catalog", str(toy.catalog))
-    monkeypatch.setattr(sys, "argv", ["interlock", "robustness", *router, *arguments])
+    paths = ("--router", str(router or toy.artifact), "--catalog", str(toy.catalog))
+    monkeypatch.setattr(sys, "argv", ["interlock", "robustness", *paths, *arguments])
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     return stopped.value.code, capsys.readouterr().err
 
 
 def test_the_command_writes_a_report_and_fails_a_broken_limit(
-    toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    probe: Probe, prompts: pd.DataFrame, toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # A threshold in the midst of the needs, so that other wordings cross it.
+    middle = float(np.median(probe.needs(map(probe.router.route, conversations_of(prompts)))))
+    write_artifact(replace(probe.router.artifact, default_threshold=middle), tmp_path / "router")
     data = tmp_path / "prompts.jsonl"
     rows = paraphrases().drop_duplicates("group")
     lines = [
@@ -117,14 +123,16 @@ def test_the_command_writes_a_report_and_fails_a_broken_limit(
     data.write_text("\n".join(json.dumps(line, ensure_ascii=False) for line in lines), encoding="utf-8")
     common = ("--data", str(data), "--sample", "10", "--no-attack", "--output", str(tmp_path / "out"))
     assert command(monkeypatch, capsys, toy, *common, "--only", "white space")[0] == 0
-    code, said = command(monkeypatch, capsys, toy, *common, "--only", "32 tool schemas", "--only", "white space", "--max-flips", "0")
+    code, said = command(
+        monkeypatch, capsys, toy, *common, "--only", "paraphrase", "--only", "white space", "--max-flips", "0", router=tmp_path / "router"
+    )
     assert code == 3
-    assert "fail: 32 tool schemas" in said
+    assert "fail: paraphrase" in said
     out = tmp_path / "out"
     assert {path.name for path in out.iterdir()} == {"robustness.html", "robustness.md", "robustness.json", "robustness.csv"}
     result = json.loads((out / "robustness.json").read_text(encoding="utf-8"))
     assert not result["passed"]
-    assert {row["family"] for row in result["changes"]} == {"32 tool schemas", "white space"}
+    assert {row["family"] for row in result["changes"]} == {"paraphrase", "white space"}
     page = (out / "robustness.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
