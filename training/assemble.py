@@ -17,7 +17,6 @@ from training.pairs import pair_catalog, pair_rows, with_expected_costs
 from training.parallel import Translations, load_translations
 from training.prompts import Conversations, load_prompts
 from training.recipe import Pair, Recipe
-from training.robustness.copies import with_changed_copies
 from training.targets import TargetMapping, capability_weights, pair_need, pool_need, requirement_targets
 
 Array = NDArray[np.float64]
@@ -89,8 +88,6 @@ def assemble(prompts: pd.DataFrame, outcomes: pd.DataFrame, recipe: Recipe, fold
     conversations = Conversations(rows)
     pool, priced = pair_catalog(None, "weak", "strong", recipe.capabilities)
     translations = load_translations(recipe.parallel, prompts, folders, recipe.budget, recipe.seed)
-    if translations is not None and recipe.changed_prompts > 0:
-        translations = with_changed_copies(translations, rows, conversations, recipe.changed_prompts, recipe.seed)
     rows = with_expected_costs(rows, conversations, pool, priced, _OUTPUT_TOKENS)
     return TrainingRows(rows, conversations, targets, exercised, translations)
 

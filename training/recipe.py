@@ -76,8 +76,7 @@ class Recipe:
     """Everything that decides what a training run makes of its tables.
 
     ``language_effects`` lets the router learn what languages add to the need where the outcomes show it
-    (:mod:`training.language_effects`); without, the task alone speaks. Beside parallel text, so many ``changed_prompts`` teach with copies
-    that ask the same (:mod:`training.robustness.copies`).
+    (:mod:`training.language_effects`); without, the task alone speaks.
 
     ``encoder_prefix`` stands before every text that a SentenceTransformer reads; None takes the model's own default prompt. With
     ``guarantee`` a share of the groups is not fitted on and chooses the threshold; without it, ``quality_goal`` does.
@@ -95,7 +94,6 @@ class Recipe:
     quality_goal: float = 0.98
     guarantee: GuaranteeOptions | None = None
     language_effects: bool = True
-    changed_prompts: int = 300
     seed: int = 0
 
     def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
@@ -217,7 +215,6 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         quality_goal=goal,
         language_effects=_flag(where, "language_effects", raw.get("language_effects", True)),
         guarantee=_built(f"{where}: guarantee", GuaranteeOptions, raw["guarantee"]) if "guarantee" in raw else None,
-        changed_prompts=int(_number(where, "changed_prompts", raw.get("changed_prompts", 300), 1e5)),
         seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
     )
 

@@ -37,8 +37,6 @@ from training.predictions import Predictions, predict_pair
 from training.progress import Stage, counting, uncounted, unwatched
 from training.promise import Guarantee
 from training.recipe import Recipe
-from training.robustness.copies import CHANGED, TOKENS
-from training.robustness.copies import LICENCE as COPIES_LICENCE
 from training.split import group_folds, held_out_groups
 from training.worst import Explainer
 
@@ -162,7 +160,7 @@ def _fitted(
             if calibration is not None:
                 parallel = unseen_translations(parallel, training, calibration.rows)
             if parallel is not None:
-                say(f"with {len(parallel.meaning)} translations and changed copies that should be answered alike")
+                say(f"with {len(parallel.meaning)} translations of {len(set(parallel.meaning))} texts that should be answered alike")
             # On one machine further processes would hold further samples and cores are few; on a cluster both are there to be used.
             estimator = fit_estimator(inputs, training, recipe, parallel, None if isinstance(engine, LocalEngine) else engine)
             effects = add_language_effects(estimator, training, recipe)
@@ -384,7 +382,6 @@ def _parallel_card(training: TrainingRows, recipe: Recipe) -> list[dict[str, Any
     if texts is None:
         return []
     licence = {name: entry.licence for entry in recipe.parallel for name in entry.sources or (entry.file,)}
-    licence |= dict.fromkeys((CHANGED, TOKENS), COPIES_LICENCE)
     table = pd.DataFrame({"source": texts.source, "meaning": texts.meaning, "language": texts.language})
     return [
         {

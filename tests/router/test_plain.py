@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from router import plain
-from router.plain import plain_form, unframed, weighty_lines, without_attachments
+from router.plain import plain_form, unframed, without_attachments, without_courtesy
 
 MARKS = "ab1 \n\t*_#>`\r\u200b\ufeff\u00a0Ａ“”é\u0301🙂你।"
 LOG = "\n".join(f"2026-02-14T10:00:{i:02} INFO [api] request {i} done" for i in range(20))
@@ -120,7 +120,7 @@ def _lines_run(text: str) -> int:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        weighty_lines(without_attachments(plain_form(text)))
+        without_courtesy(without_attachments(plain_form(text)))
         unframed(plain_form(text))
     finally:
         sys.settrace(before)
@@ -138,15 +138,21 @@ def test_no_pattern_repeats_what_is_repeated() -> None:
 @pytest.mark.parametrize(
     ("around", "request_"),
     [
-        ("Hello!\nSort 3 lists\nThanks a lot!", "Sort 3 lists"),
-        ("你好！\n请排序3个列表\n谢谢", "请排序3个列表"),
-        ("Hello there\nWrite a poem about the first snow of the year\nBye", "Write a poem about the first snow of the year"),
-        ("Sort 3 lists\nthen stop\nand print x = 2", "Sort 3 lists\nthen stop\nand print x = 2"),
-        (f"Hi\n{'a long line of words ' * 6}\nBye", "a long line of words " * 6),
+        ("Hello!\n\nSort 3 lists\n\nThanks a lot!", "Sort 3 lists"),
+        ("你好！\n\n请排序3个列表\n\n谢谢", "请排序3个列表"),
+        ("مرحبا\n\nاكتب قصيدة عن أول ثلج في السنة\n\nشكرا", "اكتب قصيدة عن أول ثلج في السنة"),
+        ("Hello there\n \nWrite a poem about the first snow of the year", "Write a poem about the first snow of the year"),
+        (
+            "Ann has two apples, eats one and gives one away to a friend.\n\nHow many?",
+            "Ann has two apples, eats one and gives one away to a friend.\n\nHow many?",
+        ),
+        ("Compare both texts.\n\nx = 1\n\nprint(x)", "x = 1\n\nprint(x)"),
+        ("Hi\nSort the lists\nBye", "Hi\nSort the lists\nBye"),
+        ("Hello\n\nThanks", "Thanks"),
         ("one line", "one line"),
         ("", ""),
     ],
 )
-def test_light_lines_around_a_request_are_not_counted(around: str, request_: str) -> None:
-    assert weighty_lines(around) == request_
-    assert weighty_lines(request_) == request_
+def test_paragraphs_of_courtesy_are_not_counted(around: str, request_: str) -> None:
+    assert without_courtesy(around) == request_
+    assert without_courtesy(request_) == request_
