@@ -36,7 +36,7 @@ from training.predictions import Predictions, predict_pair
 from training.progress import Stage, counting, uncounted, unwatched
 from training.promise import Guarantee
 from training.recipe import Recipe
-from training.robustness.copies import CHANGED, TOKENS
+from training.robustness.copies import COPIES
 from training.robustness.copies import LICENCE as COPIES_LICENCE
 from training.split import group_folds, held_out_groups
 from training.worst import Explainer
@@ -381,7 +381,7 @@ def _parallel_card(training: TrainingRows, recipe: Recipe) -> list[dict[str, Any
     if texts is None:
         return []
     licence = {name: entry.licence for entry in recipe.parallel for name in entry.sources or (entry.file,)}
-    licence |= dict.fromkeys((CHANGED, TOKENS), COPIES_LICENCE)
+    licence[COPIES] = COPIES_LICENCE
     table = pd.DataFrame({"source": texts.source, "meaning": texts.meaning, "language": texts.language})
     return [
         {
