@@ -95,7 +95,7 @@ class Recipe:
     quality_goal: float = 0.98
     guarantee: GuaranteeOptions | None = None
     language_effects: bool = True
-    changed_prompts: int = 300
+    changed_prompts: int = 0
     seed: int = 0
 
     def with_encoder(self, encoder: str | None, prefix: str | None) -> Recipe:
@@ -217,7 +217,7 @@ def recipe_from_mapping(raw: Mapping[str, Any], where: str) -> Recipe:
         quality_goal=goal,
         language_effects=_flag(where, "language_effects", raw.get("language_effects", True)),
         guarantee=_built(f"{where}: guarantee", GuaranteeOptions, raw["guarantee"]) if "guarantee" in raw else None,
-        changed_prompts=int(_number(where, "changed_prompts", raw.get("changed_prompts", 300), 1e5)),
+        changed_prompts=int(_number(where, "changed_prompts", raw.get("changed_prompts", 0), 1e5)),
         seed=int(_number(where, "seed", raw.get("seed", 0), 2**31)),
     )
 
