@@ -125,7 +125,6 @@ def test_routers_are_trained_and_cross_validated_with_translations(folder, encod
         (Pair(("small",), ("large",)),),
         (ParallelText(("ours",), licence="ours"), ParallelText(file="news.parquet", licence="theirs")),
         heads={"kind": "blend", "calibration_folds": 3, "n_estimators": 20},
-        changed_prompts=20,
     )
     training = assemble(*load_tables([folder]), plan, [folder])
     card = train_router(training, encoder, plan, say=lambda _: None).artifact.card
