@@ -122,6 +122,11 @@ def train_router(
     estimator, effects = _fitted(training, calibration, encoder, recipe, say, engine, stage)
     with stage("evaluate"):
         need = _weak_shortfall(estimator)
+        if np.ptp(need) == 0:
+            raise InvalidInput(
+                f"nothing was learned: every one of the {len(need)} prompts is given the same requirement while it is held out, so that "
+                "one model would get them all; use more prompts, other labels, or another pair"
+            )
         artifact = artifact_of(estimator, encoder, recipe, 0.0, effects, card=_card(training, recipe))
         guarantee = None
         if recipe.guarantee is not None and calibration is not None:
@@ -132,9 +137,9 @@ def train_router(
             say(guarantee.statement)
         else:
             weak, strong = (training.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
-            artifact = replace(artifact, default_threshold=threshold_for_quality(need, weak, strong, recipe.quality_goal))
-            goal = f"the largest that keeps {recipe.quality_goal:.0%} of always-strong on held-out rows"
-            say(f"default threshold {artifact.default_threshold:.3f}: {goal}")
+            threshold = threshold_for_quality(need, weak, strong, recipe.quality_goal)
+            artifact = replace(artifact, default_threshold=threshold)
+            say(f"default threshold {threshold:.3f}: {quality_words(need, weak, strong, threshold, recipe.quality_goal)}")
         held_out = _measured(training, need, estimator.held_out_, artifact, recipe)
     return TrainedRouter(replace(artifact, metrics=compact_metrics(held_out)), held_out, training.rows, guarantee)
 
@@ -259,6 +264,17 @@ def threshold_for_quality(need: Array, weak: Array, strong: Array, goal: float) 
     return float((sorted_need[last - 1] + above) / 2)
 
 
+def quality_words(need: Array, weak: Array, strong: Array, threshold: float, goal: float) -> str:
+    """What a threshold keeps on held-out rows; where even 0 misses the goal, that it does."""
+    quality = float(np.where(need > threshold, strong, weak).mean())
+    if quality >= goal * strong.mean() - 1e-9:
+        return f"the largest that keeps {goal:.0%} of always-strong on held-out rows"
+    return (
+        f"keeps {quality / strong.mean():.1%} of always-strong on held-out rows and not {goal:.0%}, which no threshold does; prompts "
+        "without any shortfall stay with the weak model"
+    )
+
+
 def _weak_shortfall(estimator: RequirementsEstimator) -> Array:
     """Held-out shortfall of a model at the low end of every band, shape (n,): that of the weak one of any two."""
     ones = np.ones(estimator.held_out_.shape[1])
@@ -313,7 +329,8 @@ def held_out_predictions(
         weak, strong = (part.rows[name].to_numpy(dtype=float) for name in ("weak", "strong"))
         thresholds.append(threshold_for_quality(need, weak, strong, recipe.quality_goal))
         artifacts.append(artifact_of(estimator, encoder, recipe, thresholds[-1], effects))
-        say(f"fold {number + 1} of {int(fold.max()) + 1}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}")
+        learned = "" if np.ptp(need) > 0 else "; nothing was learned, all its prompts get one requirement"
+        say(f"fold {number + 1} of {int(fold.max()) + 1}: fitted on {len(learn)} rows, threshold {thresholds[-1]:.3f}{learned}")
     # One threshold and one set of bands for all folds keep needs and the sweep of tau comparable between them: the means of what the folds
     # chose on their own training rows.
     threshold = float(np.mean(thresholds))

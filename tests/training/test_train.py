@@ -15,6 +15,7 @@ from router.encoder import EncoderSpec
 from router.errors import InvalidInput
 from router.features import FEATURE_NAMES
 from router.files.artifacts import load_router, read_artifact
+from router.requirements import Calibration
 from router.types import Conversation
 from training.assemble import assemble, load_tables
 from training.card import model_card
@@ -26,7 +27,7 @@ from training.recipe import Pair, Recipe, read_recipe, recipe_from_mapping, reci
 from training.report.page import render_page
 from training.seen import seen_bytes, was_seen
 from training.targets import TargetMapping
-from training.train import cross_validate, threshold_for_quality, train_router
+from training.train import cross_validate, quality_words, threshold_for_quality, train_router
 
 LANGUAGES = ("en", "zh", "ar", "ru")
 TASKS = {
@@ -219,6 +220,18 @@ def test_the_threshold_is_the_largest_that_keeps_the_goal():
     assert 0.1 < threshold < 0.2
     assert threshold_for_quality(need, weak, strong, 0.7) > 0.2
     assert threshold_for_quality(need, np.zeros(4), strong, 1.0) == 0.0
+
+
+def test_a_goal_that_no_threshold_keeps_is_said():
+    need, strong = np.array([0.0, 0.0, 0.3, 0.4]), np.ones(4)
+    assert quality_words(need, np.zeros(4), strong, 0.0, 0.98).startswith("keeps 50.0% of always-strong on held-out rows and not 98%")
+    assert quality_words(need, np.array([1.0, 1.0, 0.0, 0.0]), strong, 0.0, 0.98).startswith("the largest that keeps 98%")
+
+
+def test_heads_that_tell_no_prompts_apart_are_refused(training, encoder, plan, monkeypatch):
+    monkeypatch.setattr("training.fit.fit_calibration", lambda decision, *_: Calibration(np.zeros(1), np.full(1, 0.5)))
+    with pytest.raises(InvalidInput, match=r"nothing was learned: every one of the \d+ prompts is given the same requirement"):
+        train_router(training, encoder, replace(plan, language_effects=False), say=lambda _: None)
 
 
 def test_ties_are_not_split_by_the_threshold():
