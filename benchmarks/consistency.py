@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from benchmarks.invariance import SHARES, parallel_prompts
+from benchmarks.projections import contrastive, distilled_to_english
 from router.features import FEATURE_NAMES
 from router.files.encoders import load_encoder
 from router.languages import script_statistics
@@ -57,6 +58,8 @@ VARIANTS: Final = (
     Variant("linear, columns and embedding", {"kind": "linear"}, "none"),
     Variant("the same, embedding centred by language", {"kind": "linear"}, "none", "centred by language"),
     Variant("the same, language directions projected out", {"kind": "linear"}, "none", "language directions out"),
+    Variant("the same, distilled to English by ridge regression", {"kind": "linear"}, "none", "distilled to English"),
+    Variant("the same, 64 directions trained contrastively", {"kind": "linear"}, "none", "trained contrastively"),
     Variant("the same, 16 between- against within-meaning directions", {"kind": "linear"}, "none", "16 directions of meaning"),
     Variant("linear, no embedding", {"kind": "linear"}, "none", "none"),
     Variant("linear, consistency 10", {"kind": "linear", "consistency": 10.0}),
@@ -159,7 +162,13 @@ class Bench:
             _, _, axes = np.linalg.svd(np.stack(list(means.values())) - vectors.mean(axis=0), full_matrices=False)
             out = np.eye(width) - axes[:32].T @ axes[:32]
             return lambda x, _: np.concatenate([x[:, :width] @ out, x[:, width:]], axis=1)
-        directions = self._directions(vectors, 16)
+        meaning = [f"{source}/{name}" for source, name in zip(self.parallel.source, self.parallel.meaning, strict=True)]
+        if embedding == "distilled to English":
+            directions = distilled_to_english(vectors, meaning, self.parallel_languages)
+        elif embedding == "trained contrastively":
+            directions = contrastive(vectors, meaning, self.parallel_languages, 64)
+        else:
+            directions = self._directions(vectors, 16)
         return lambda x, _: np.concatenate([x[:, :width] @ directions, x[:, width:]], axis=1)
 
     def _directions(self, vectors: Array, count: int) -> Array:
