@@ -58,12 +58,12 @@ def bank_of(rows: PoolRows, hidden: str) -> Bank:
     return Bank(str(rows.capability[0]), rows.rows, tuple(names), scores, everyone[hidden].to_numpy(dtype=np.float64))
 
 
-def asked(bank: Bank, n: int, how: str, seed: int) -> Array:
+def asked(bank: Bank, items: Items, n: int, how: str, seed: int) -> Array:
     """Scores of the hidden model on n prompts, NaN elsewhere, shape (I,)."""
     if how == "random":
         picked = np.random.default_rng(seed).choice(np.flatnonzero(np.isfinite(bank.new)), n, replace=False)
     else:
-        picked = choose_probes(bank, n, "information" if how == "information" else "spread", seed)
+        picked = choose_probes(bank, n, "information" if how == "information" else "spread", seed, items)
     scores = np.full(bank.new.size, np.nan)
     scores[picked] = bank.new[picked]
     return scores
@@ -96,7 +96,7 @@ def errors_of(rows: PoolRows) -> Iterator[dict[str, object]]:
         for n in SIZES:
             for how, draws in (("random", DRAWS), ("spread", DRAWS), ("information", 1)):
                 for draw in range(draws):
-                    scores = asked(bank, n, how, draw)
+                    scores = asked(bank, items, n, how, draw)
                     found = estimate_score(items, scores)
                     record = {"model": hidden, "probes": n, "chosen": how, "draw": draw, "truth": truth}
                     inside = found.low <= truth <= found.high
@@ -166,10 +166,11 @@ def _fold_regrets(
 
 
 def _figures(items: Items, bank: Bank, n: int, draw: int) -> Iterator[tuple[str, float]]:
-    found = estimate_score(items, asked(bank, n, "spread", draw))
+    scores = asked(bank, items, n, "spread", draw)
+    found = estimate_score(items, scores)
     yield "estimate", found.score
     yield "lower end", found.low
-    yield "lower end of 80 %", estimate_score(items, asked(bank, n, "spread", draw), level=0.8).low
+    yield "lower end of 80 %", estimate_score(items, scores, level=0.8).low
 
 
 def _catalog(part: PoolRows, fit: FittedPool, quality: Array) -> ModelCatalog:

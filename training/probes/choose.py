@@ -18,7 +18,7 @@ Method = Literal["spread", "information"]
 METHODS: Final[tuple[Method, ...]] = get_args(Method)
 
 
-def choose_probes(bank: Bank, n: int, method: Method = "spread", seed: int = 0) -> NDArray[np.intp]:
+def choose_probes(bank: Bank, n: int, method: Method = "spread", seed: int = 0, items: Items | None = None) -> NDArray[np.intp]:
     """Numbers of n prompts of a bank, from those that tell models apart, at most one a split group while there are others.
 
     Parameters
@@ -27,6 +27,8 @@ def choose_probes(bank: Bank, n: int, method: Method = "spread", seed: int = 0) 
         ``spread``: sort the prompts by difficulty, cut them into n equal parts, and draw one from each. ``information``: add, one by one,
         the prompt that lowers the expected variance of the score most, by Fisher information. The second looks better on paper and is
         worse on real models (docs/decisions/0010-probes.md): what told the reference models apart most did so partly by chance.
+    items
+        What :func:`training.probes.irt.fit_items` says of the bank, if that is known already.
 
     Raises
     ------
@@ -38,7 +40,7 @@ def choose_probes(bank: Bank, n: int, method: Method = "spread", seed: int = 0) 
     telling = np.flatnonzero(bank.telling)
     if not 1 <= n <= telling.size:
         raise InvalidInput(f"{n} probes of {bank.capability}: from 1 to {telling.size} can be chosen, the prompts that tell models apart")
-    items = fit_items(bank.scores).of(telling)
+    items = (items or fit_items(bank.scores)).of(telling)
     groups = bank.prompts["group"].to_numpy(dtype=object)[telling]
     picked = _spread(items, groups, n, seed) if method == "spread" else _informative(items, groups, n)
     return telling[picked]
