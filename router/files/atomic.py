@@ -31,7 +31,7 @@ def errors_name(path: Path) -> Iterator[None]:
 
 def _write_atomically(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent.resolve(), prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -58,7 +58,7 @@ def write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
 
 
 def _write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
-    staging = Path(tempfile.mkdtemp(dir=folder, prefix=".new."))
+    staging = Path(tempfile.mkdtemp(dir=folder.resolve(), prefix=".new."))
     old = staging / "old"
     try:
         old.mkdir()
@@ -84,7 +84,7 @@ def _write_together(folder: Path, parts: Mapping[str, bytes]) -> None:
 def write_folder_atomically(folder: Path, parts: Mapping[str, bytes]) -> None:
     """Write a folder of files and put it in place with one rename; what stood there before is gone only after that."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    staging = Path(tempfile.mkdtemp(dir=folder.parent.resolve(), prefix=f".{folder.name}."))
     try:
         for name, data in parts.items():
             (staging / name).write_bytes(data)
@@ -107,7 +107,7 @@ def require_writable(folder: Path) -> None:
         raise InvalidInput(f"output {folder}{'' if nearest == folder else f': {nearest}'} is a file: name a folder")
     try:
         # The name is part of what may be refused: it can be too long.
-        os.rmdir(tempfile.mkdtemp(dir=nearest, prefix=f".{folder.name}."))
+        os.rmdir(tempfile.mkdtemp(dir=nearest.resolve(), prefix=f".{folder.name}."))
     except OSError as error:
         raise InvalidInput(
             f"output {folder} cannot be written in {nearest} ({error.strerror}): name another folder, or change its permissions"
@@ -136,7 +136,7 @@ def replace_folder(staging: Path, folder: Path) -> None:
     if not folder.exists():
         os.replace(staging, folder)
         return
-    old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+    old = Path(tempfile.mkdtemp(dir=folder.parent.resolve(), prefix=f".{folder.name}.old."))
     os.replace(folder, old / "old")
     try:
         os.replace(staging, folder)

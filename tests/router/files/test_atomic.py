@@ -4,7 +4,13 @@ from pathlib import Path
 import pytest
 
 from router.errors import InvalidInput
-from router.files.atomic import require_replaceable, require_writable, write_together
+from router.files.atomic import (
+    require_replaceable,
+    require_writable,
+    write_atomically,
+    write_folder_atomically,
+    write_together,
+)
 
 ABOVE = ("report", "runs/report", "a/b/c/report")
 
@@ -30,6 +36,19 @@ def test_a_link_to_nowhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     with pytest.raises(InvalidInput, match="link is a file"):
         require_writable(tmp_path / "link")
+
+
+def test_the_parent_of_a_link_is_that_of_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "far" / "below").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "below")
+    parent = tmp_path / "link" / ".."
+    require_writable(parent / "new")
+    write_folder_atomically(parent / "folder", {"a": b"1"})
+    write_folder_atomically(parent / "folder", {"a": b"2"})
+    write_together(parent, {"b": b"3"})
+    write_atomically(parent / "c", b"4")
+    found = {name: (tmp_path / "far" / name).read_bytes() for name in ("folder/a", "b", "c")}
+    assert found == {"folder/a": b"2", "b": b"3", "c": b"4"}
 
 
 def test_what_the_system_refuses_is_said_in_one_line(tmp_path: Path) -> None:
